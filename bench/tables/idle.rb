@@ -47,7 +47,7 @@ Bench.table "idle" do
   warm_up idle: 10, trips: 20
   row "alone", beside: false, quick: false
   row "beside 10,000", beside: true
-  scale "connections", :idle, 10, 100, 1_000, 8_000, most: { "threads" => 1_000 }, beside: true
+  scale "connections", :idle, 10, 100, 1_000, Bench::Clients.affordable(8_000), most: { "threads" => 1_000 }, beside: true
   proof { |pairs:, trips:, **| { intact: pairs * trips } }
   columns :real_ns, :cpu_ns, :rate, :idle, :rss_per_idle
   against_floor :cpu_ns

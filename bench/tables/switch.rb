@@ -17,13 +17,16 @@ Bench.table "switch" do
   contender "threads", size: { yields: 40_000 } do |meter, strands:, yields:|
     count = 0
     yields /= strands
-    meter.measure do
-      threads = strands.times.map do
-        Thread.new do
-          yields.times { Thread.pass }
-          count += yields
-        end
+    gate = Thread::Queue.new
+    threads = strands.times.map do
+      Thread.new do
+        gate.pop
+        yields.times { Thread.pass }
+        count += yields
       end
+    end
+    meter.measure do
+      gate.close
       threads.each(&:join)
     end
     meter.operations = count
@@ -86,19 +89,21 @@ Bench.table "switch" do
     { yields: count }
   end
 
-  # A ring: each transfers to the next, and the last that ends back to the region.
+  # A ring, once each has begun: each transfers to the next, and the last that ends back to the region.
   bare "bare transfer" do |meter, strands:, yields:|
     count = 0
     yields /= strands
     main = Fiber.current
     ring = Array.new(strands) do |index|
       Fiber.new do
+        main.transfer
         following = ring[(index + 1) % strands]
         yields.times { following.transfer }
         count += yields
         (index + 1 == strands ? main : following).transfer
       end
     end
+    ring.each(&:transfer)
     meter.measure { ring.first.transfer }
     meter.operations = count
     { yields: count }

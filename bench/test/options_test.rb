@@ -56,6 +56,10 @@ class BenchTest::OptionsTest < Minitest::Test
       assert_includes table.contenders.map(&:name), "ringspun", name
     end
     assert_nil parse.narrowing("pipe").fetch(:rows)
+    assert_equal %w[pipe], parse("--main", "--only", "pipe,mutex_io").only
+    assert_equal %w[pipe], parse("--only", "pipe,mutex_io", "--main").only
+    assert_refused(/no main row is in the tables/, "--main", "--only", "mutex_io")
+    assert_refused(/--main and --scaling exclude each other/, "--main", "--scaling")
   end
 
   def test_contenders_take_names_and_globs
@@ -118,6 +122,9 @@ class BenchTest::OptionsTest < Minitest::Test
       File.write(page, "<!-- bench:table pipe, mutex_io -->\n| all |\n<!-- /bench:table -->\n")
       assert_refused(/a place for mutex_io, which --only leaves out/, "--only", "pipe", "--markdown", page)
       assert_equal page, parse("--markdown", page).markdown
+      [%w[--scaling], %w[--contender ringspun]].each do |few|
+        assert_refused(/places for whole tables/, *few, "--markdown", page)
+      end
     end
   end
 

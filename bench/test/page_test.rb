@@ -80,7 +80,7 @@ class BenchTest::PageTest < Minitest::Test
     assert_equal ["Name", "fast", "slow"], benchee.map { |line| line[/\w+/] }
     assert_includes benchee[1], "1.00 ms    ±25.00%        0.90 ms        2.00 ms"
     exq = Bench::Report::Seed.all.find { |seed| seed.title == "Exq" }
-    assert_equal "named enqueuer    16.5 K", exq.tables.first.recorded.lines.first.chomp
+    assert_equal "named enqueuer    16.5 K/s", exq.tables.first.recorded.lines.first.chomp
   end
 
   def test_work_that_grows_is_drawn_as_lines

@@ -69,7 +69,7 @@ class BenchTest::ReportTest < Minitest::Test
   def test_markdown_is_one_table
     lines = markdown.lines.map(&:chomp)
     assert_equal "|  | threads | async | ringspun | floor | to the floor | to the best peer |", lines[0]
-    assert_equal "| Usual work, N=1 | 5.00 s | 2.00 s | **1.00 s** | 500 ms | 2.00 x | 0.50 x |", lines[2]
+    assert_equal "| Usual work, N=1 | 5.00 s | 2.00 s | **1.00 s** | 500 ms | 2.00 x CPU | 0.50 x |", lines[2]
     assert_includes lines.last, "a CPU, 2 cores"
     refute_includes lines.last, "JUDGEMENT"
     assert_includes markdown("--quick"), "NOT FOR JUDGEMENT"
@@ -78,15 +78,17 @@ class BenchTest::ReportTest < Minitest::Test
   def test_markdown_goes_between_the_marks_of_a_page
     other = BenchTest.result(BenchTest.table("other") { contender("ringspun") {} }.narrowed(backends: %w[uring]))
     report = markdown_of(@result, other)
-    page = "# Before\n\n<!-- bench:table usual -->\n%s<!-- /bench:table -->\n\n<!-- bench:table other, gone -->\n" \
+    page = "# Before\n\n<!-- bench:table usual -->\n%s<!-- /bench:table -->\n\n<!-- bench:table other -->\n" \
            "%s<!-- /bench:table -->\nAfter <!-- bench:machine -->\n<!-- bench:machine -->\nx\n<!-- /bench:machine -->\n"
     filled = report.within(format(page, "old \\1\nlines\n", ""))
-    assert_equal %w[usual other gone], Bench::MarkdownReport.places(filled)
+    assert_equal %w[usual other], Bench::MarkdownReport.places(filled)
     assert_includes filled, "<!-- bench:table usual -->\n|  | threads | async | ringspun | floor | to the floor | to the best "
-    assert_includes filled, "<!-- bench:table other, gone -->\n|  | ringspun | to the floor | to the best peer |\n| --- | "
+    assert_includes filled, "<!-- bench:table other -->\n|  | ringspun | to the floor | to the best peer |\n| --- | "
     assert_match(/^<!-- bench:machine -->\nMedian of 3 on a CPU.*everywhere\.\n<!-- /, filled)
     assert_equal filled, report.within(filled)
     assert_equal report.to_s, report.within("a page without marks\n")
+    gone = assert_raises(Bench::Options::Invalid) { report.within(filled.sub("other", "other, gone")) }
+    assert_equal "the page has a place for gone, which was not run", gone.message
   end
 
   def test_markdown_shows_epoll_beside_it_and_not_the_third_backend

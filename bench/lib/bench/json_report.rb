@@ -23,7 +23,8 @@ module Bench
 
     def table(result)
       { name: result.table.name, title: result.table.title, about: result.table.about.gsub(/\s+/, " ").strip,
-        headline: result.table.headline, form: result.table.form, grows_by: result.table.grows_by,
+        headline: result.table.headline, form: result.table.form, against_floor: result.table.against_floor,
+        grows_by: result.table.grows_by,
         rows: result.rows.map { |row| row(result.table, row) },
         targets: result.verdicts.map(&:to_h) }
     end

@@ -7,13 +7,15 @@ module Bench
   # the floor. To keep them narrow, a column without numbers is left out, and so is ours on sqpoll, which few machines should use.
   class MarkdownReport
     RATIOS = ["to the floor", "to the best peer"].freeze
-    LEGEND = "The ratios are its own; that to the floor is of CPU time (of memory for parked strands). Less is better everywhere."
+    LEGEND = "The ratios are its own, of what the row shows or of what they name: CPU time, real time, memory, or what is " \
+             "beyond the time that has to be waited for. Less is better everywhere."
+
+    # What a ratio to the floor is of, where that is not what the row shows.
+    OF = { cpu_ns: "CPU", total: "CPU", real_ns: "real", real: "real", beyond: "beyond", rss_per_strand: "memory",
+           rss_per_idle: "memory", held: "memory" }.freeze
 
     # Whose contenders have a column, in this order.
     ROLES = %w[peer subject variant floor].freeze
-
-    # Of a version, without the build and what else comes behind it.
-    SHORT = /\A.*?\d+\.\d+(?:\.\d+)?|.*/
 
     # A page has such a pair of marks for each of its tables, with the names of what goes there.
     PLACE = %r{(?<opening>^<!-- bench:table (?<names>[\w, ]+) -->\n).*?(?<closing>^<!-- /bench:table -->$)}m
@@ -35,8 +37,13 @@ module Bench
     # The page with the tables in their places. One that has none becomes {#to_s}.
     # @param page [String]
     # @return [String]
+    # @raise [Options::Invalid] when one of them was not run
     def within(page)
-      return to_s if self.class.places(page).empty?
+      places = self.class.places(page)
+      return to_s if places.empty?
+
+      missing = places - @tables.map(&:name)
+      raise Options::Invalid, "the page has a place for #{missing.first}, which was not run" if missing.any?
 
       filled = page.gsub(PLACE) do
         opening, names, closing = Regexp.last_match.values_at(:opening, :names, :closing)
@@ -48,15 +55,19 @@ module Bench
     # What it was measured on.
     # @return [String]
     def machine
-      facts = @data.fetch("facts").transform_values { |value| value.to_s[SHORT] }
-      text = "Median of #{@data.fetch("samples")} on #{facts["cpu"]}, #{facts["cores"]} cores, #{facts["kernel"]}, " \
-             "#{facts["ruby"]}, async #{facts["async"]}, ringspun #{facts["ringspun"]}, `#{SUBJECT}` on io_uring."
+      facts = @data.fetch("facts")
+      others = %w[async sidekiq pg ringspun].select { |name| facts[name] }.map { |name| "#{name} #{version(facts[name])}" }
+      ruby = "Ruby #{version(facts["ruby"])} #{facts["ruby"].include?("+YJIT") ? "with" : "without"} YJIT"
+      machine = "#{facts["cpu"]}, #{facts["cores"]} cores, Linux #{version(facts["kernel"])}"
+      text = "Median of #{@data.fetch("samples")} on #{[machine, ruby, *others].join(", ")}, `#{SUBJECT}` on io_uring."
       @data.fetch("for_judgement") ? text : "#{text} **#{TextReport::NOT_FOR_JUDGEMENT}**"
     end
 
     private
 
-    def named(names) = names.filter_map { |name| @tables.find { |table| table.name == name } }
+    def version(text) = text[/\d+(?:\.\d+)*/]
+
+    def named(names) = names.map { |name| @tables.find { |table| table.name == name } }
 
     def table(tables)
       names = names_in(tables)
@@ -74,7 +85,7 @@ module Bench
     end
 
     def line(row, names)
-      [row.title, *names.map { |name| cell(row, name) }, times(row.subject&.floor_ratio), times(row.ratio)]
+      [row.title, *names.map { |name| cell(row, name) }, to_floor(row), times(row.ratio)]
     end
 
     def cell(row, name)
@@ -83,6 +94,12 @@ module Bench
       return "n/a" unless contender.measured?
 
       contender.subject? ? "**#{contender.text}**" : contender.text
+    end
+
+    def to_floor(row)
+      metric = row.table.against_floor
+      of = OF.fetch(metric) unless metric == row.table.metric.name
+      [times(row.subject&.floor_ratio), *of].first(row.subject&.floor_ratio ? 2 : 1).join(" ")
     end
 
     def times(ratio) = ratio ? format("%.2f x", ratio) : "-"

@@ -45,7 +45,7 @@ module Bench
     # @return [Hash]
     def narrowing(table)
       { backends:, quick: quick?, sizes:, counters: counters?, contenders:,
-        rows: @rows&.filter_map { |name, label| label if name == table } }
+        rows: (MAIN_ROWS.filter_map { |name, label| label if name == table } if @main) }
     end
 
     def read(arguments)
@@ -54,6 +54,7 @@ module Bench
 
       [@json, @markdown].compact.each { |path| check_writable(path) }
       check_folder(@report)
+      narrow_to_main if @main
       Report.read(@compare) if @compare
       check_places
       obstacle = Counters.obstacle if counters?
@@ -88,11 +89,8 @@ module Bench
       parser.on("--only TABLE[,TABLE]", Array, "only these tables; a name may be a glob such as 'mutex_*'") do |globs|
         @only = globs.flat_map { |glob| matching(glob) }.uniq
       end
-      parser.on("--main", "only the ten main rows") do
-        @rows = MAIN_ROWS
-        @only = MAIN_ROWS.map(&:first)
-      end
-      parser.on("--scaling", "how the cost of an operation grows: with strands, connections, callers, rows, cores") do
+      parser.on("--main", "only the ten main rows") { @main = true }
+      parser.on("--scaling", "how the cost of an operation grows: with strands, connections, callers or rows") do
         @scaling = true
       end
       parser.on("--contender NAME[,NAME]", Array, "only these; a name may be a glob such as 'ringspun*'") do |globs|
@@ -142,12 +140,24 @@ module Bench
       raise Invalid, "no backend is called #{name.inspect}; there are: #{BACKENDS.keys.join(", ")}"
     end
 
+    def narrow_to_main
+      raise Invalid, "--main and --scaling exclude each other: no main row grows" if scaling?
+
+      @only &= MAIN_ROWS.map(&:first)
+      raise Invalid, "no main row is in the tables of --only" if @only.empty?
+    end
+
     # All tables that a page has are replaced, so all must be measured.
     def check_places
       return if @from || !@markdown || !File.exist?(@markdown)
 
-      missing = MarkdownReport.places(File.read(@markdown)) - @only
+      places = MarkdownReport.places(File.read(@markdown))
+      missing = places - @only
       raise Invalid, "#{@markdown} has a place for #{missing.first}, which --only leaves out: take another file" if missing.any?
+      return if places.empty? || !(@main || @contenders || scaling?)
+
+      raise Invalid, "#{@markdown} has places for whole tables, of which --main, --contender and --scaling leave out most: " \
+                     "take another file"
     end
 
     # It is made when it is needed.

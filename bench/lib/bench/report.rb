@@ -34,18 +34,28 @@ module Bench
     # @return [Hash] the first of them, with each table as the last has it that ran it
     # @raise [Options::Invalid] when one is none
     def self.read(*paths)
-      first, *others = paths.map { |path| read_one(path) }
-      tables = [first, *others].flat_map { |data| data.fetch("tables") }.to_h { |table| [table.fetch("name"), table] }
-      first.merge("tables" => tables.values)
+      runs = paths.map { |path| read_one(path) }
+      tables = runs.flat_map { |data| data.fetch("tables") }.to_h { |table| [table.fetch("name"), table] }
+      runs.first.merge("tables" => tables.values, "for_judgement" => runs.all? { |data| data.fetch("for_judgement") },
+                       "warnings" => runs.flat_map { |data| data.fetch("warnings") }.uniq | differences(runs))
+    end
+
+    # What runs have been made by, where it is not the same for all.
+    def self.differences(runs)
+      facts = runs.map { |data| data.fetch("facts").slice("cpu", "cores", "kernel", "ruby").merge(data.slice("samples")) }
+      facts.first.keys.filter_map do |name|
+        values = facts.map { |each| each[name] }.uniq
+        "these runs differ in #{name}: #{values.join(", ")}" if values.size > 1
+      end
     end
 
     def self.read_one(path)
       JSON.parse(File.read(path)).tap { |data| new(data).to_s }
-    rescue SystemCallError, JSON::ParserError, KeyError, TypeError, NoMethodError => error
+    rescue SystemCallError, JSON::ParserError, KeyError, ArgumentError, TypeError, NoMethodError => error
       raise Options::Invalid, "cannot read the JSON of a run from #{path}: #{error.message.lines.first.chomp}"
     end
 
-    private_class_method :read_one
+    private_class_method :read_one, :differences
 
     # @return [Comparison, nil]
     attr_reader :comparison

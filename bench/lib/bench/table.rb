@@ -64,14 +64,14 @@ module Bench
   end
 
   # How the work of a table grows: by `key`, one of its sizes, of which `what` is the name on a chart. A contender in `most` stops
-  # there. `size` differs from the table's own.
-  Scale = Data.define(:what, :key, :numbers, :most, :size) do
+  # there. `size` differs from the table's own; what `sizes` makes of the number nothing overrides.
+  Scale = Data.define(:what, :key, :numbers, :most, :size, :sizes) do
     # @param contenders [Array<Contender>]
     # @return [Array<Row>]
     def rows(contenders)
       numbers.each_with_index.map do |number, index|
         beyond = contenders.select { |contender| most.fetch(contender.name, number) < number }
-        Row.new(label: Metric.thousands(number), size:, quick: index.even?, fixed: { key => number },
+        Row.new(label: Metric.thousands(number), size:, quick: index.even?, fixed: { key => number, **sizes.call(number) },
                 skipped: beyond.to_h { |contender| [contender.declared_as, "so many take it too long"] })
       end
     end
@@ -269,7 +269,9 @@ module Bench
 
       # The same work as it grows, for the charts of --scaling.
       # @param most [Hash{String => Integer}] contender => up to where it can
-      def scale(what, key, *numbers, most: {}, **size) = set(:scale, Scale.new(what:, key:, numbers:, most:, size:))
+      def scale(what, key, *numbers, most: {}, **size, &sizes)
+        set(:scale, Scale.new(what:, key:, numbers:, most:, size:, sizes: sizes || ->(_) { {} }))
+      end
 
       def targets(*sentences) = set(:targets, sentences.map { |sentence| Target.parse(sentence) })
 

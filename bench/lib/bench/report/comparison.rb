@@ -23,7 +23,9 @@ module Bench
       def initialize(before, now)
         pairs = now.tables.flat_map(&:rows).flat_map { |row| pairs_of(before.row(row.table.name, row.label), row) }
         @compared = pairs.size
-        @elsewhere = before.machine unless before.machine == now.machine
+        @remarks = []
+        @remarks << "it ran on another machine (#{before.machine}), so the times tell little" unless before.machine == now.machine
+        @remarks << "it ran by #{before.ruby}" unless before.ruby == now.ruby
         @changes = pairs.select { |change| change.before.apart?(change.now) }.sort_by { |change| -change.ratio }
       end
 
@@ -33,7 +35,7 @@ module Bench
       def in_words
         same = @compared - @changes.size
         counts = "#{faster.size} faster, #{slower.size} slower, #{same} the same within what their samples lie apart"
-        @elsewhere ? "#{counts}; it ran on another machine (#{@elsewhere}), so the times tell little" : counts
+        [counts, *@remarks].join("; ")
       end
 
       private

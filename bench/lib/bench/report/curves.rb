@@ -18,7 +18,10 @@ module Bench
       POINTS = %i[circle square triangle diamond cross].freeze
 
       # Each role has lines of one colour, and the subject's is thick.
-      Line = Data.define(:name, :role, :number, :points)
+      Line = Data.define(:name, :role, :number, :contenders) do
+        # @return [Array<Array(Integer, Float)>] how much there is, and what it takes
+        def points = contenders.map { |x, each| [x, each.value] }
+      end
 
       # @param table [Standing::Table] whose rows grow
       def initialize(table)
@@ -28,7 +31,7 @@ module Bench
 
       # @return [String]
       def to_s
-        return "" if @lines.empty?
+        return "" if @lines.empty? || ys.empty?
 
         svg = Victor::SVG.new(template: :minimal, width: "100%", height: nil, viewBox: "0 0 #{WIDTH} #{HEIGHT}", role: "img",
                               "aria-label": words, class: "curves")
@@ -41,12 +44,10 @@ module Bench
 
       # Contenders with more than one point.
       def lines_of(table)
-        found = table.rows.flat_map { |row| row.measured.map { |each| [each, number_of(row), each.value] } }
-        lines = found.group_by { |each, _, _| [each.name, each.role] }.select { |_, points| points.size > 1 }
+        found = table.rows.flat_map { |row| row.measured.map { |each| [number_of(row), each] } }
+        lines = found.group_by { |_, each| [each.name, each.role] }.select { |_, contenders| contenders.size > 1 }
         counts = Hash.new(0)
-        lines.map do |(name, role), points|
-          Line.new(name:, role:, number: (counts[role] += 1) - 1, points: points.map { |_, x, y| [x, y] })
-        end
+        lines.map { |(name, role), contenders| Line.new(name:, role:, number: (counts[role] += 1) - 1, contenders:) }
       end
 
       def number_of(row) = Integer(row.label.delete(","), 10)
@@ -75,7 +76,13 @@ module Bench
         svg.g(class: "line #{line.role} n#{line.number % 5}") do
           svg.polyline(points: places.map { |place| place.join(",") }.join(" "))
           places.each { |x, y| point(svg, POINTS[line.number % POINTS.size], x, y) }
+          line.contenders.each { |x, each| whisker(svg, across(x), each) }
         end
+      end
+
+      # From the least of the samples to the most.
+      def whisker(svg, x, contender)
+        svg.line(x1: x, x2: x, y1: up(contender.low), y2: up(contender.high), class: "whisker") if contender.high > contender.low
       end
 
       def point(svg, form, x, y)
@@ -102,7 +109,15 @@ module Bench
           end
           "<li>#{svg.render} #{ERB::Util.html_escape(line.name)}</li>"
         end
-        "<ul class=\"legend\">#{items.join}</ul>"
+        "<ul class=\"legend\">#{items.join}</ul>#{missing}"
+      end
+
+      # Where a line stops, and why.
+      def missing
+        remarks = @table.rows.flat_map do |row|
+          row.contenders.select(&:remark).map { |each| "#{each.name} with #{row.label}: #{each.remark}" }
+        end
+        "\n<p class=\"faint\">#{ERB::Util.html_escape(remarks.join("; "))}</p>" if remarks.any?
       end
 
       def xs = @lines.flat_map { |line| line.points.map(&:first) }.uniq.sort

@@ -17,7 +17,8 @@ module Bench
       # `recorded` is what somebody has measured on another machine, as text.
       Line = Data.define(:label, :figures, :row, :peer, :recorded)
 
-      Table = Data.define(:seed, :title, :name, :why, :lines) do
+      # `beside` names our contenders that stand beside the seed's, the one that ratios are about first.
+      Table = Data.define(:seed, :title, :name, :why, :beside, :lines) do
         # The seed's own table.
         # @return [String]
         def theirs = seed.form.text(lines.to_h { |line| [line.label, line.figures] })
@@ -43,7 +44,7 @@ module Bench
 
         # Ours, which the ratio is about.
         # @return [Standing::Contender, nil]
-        def subject(standing, line) = contender(standing, line, seed.beside.first)
+        def subject(standing, line) = contender(standing, line, beside.first)
 
         # What ours takes as a multiple of what the seed's contender takes here.
         # @return [Float, nil]
@@ -58,16 +59,13 @@ module Bench
           figures ? seed.form.brief(figures) : "n/a"
         end
 
-        # Whom the seed's lines stand for.
-        # @return [String]
-        def peers = lines.map(&:peer).uniq.then { |names| names.size > 2 ? "the same" : names.join(" or ") }
-
         # Why some lines have no figures.
         # @return [Array<String>]
         def remarks(standing)
-          missing = lines.reject { |line| figures_of(peer(standing, line)) }
-          missing.group_by { |line| peer(standing, line)&.remark || "not run" }
-                 .map { |remark, those| "#{those.map(&:label).join(", ")}: #{remark}." }
+          contenders = lines.flat_map { |line| [[line.peer, peer(standing, line)], [beside.first, subject(standing, line)]] }.uniq
+          missing = contenders.reject { |_, each| figures_of(each) }
+          missing.group_by { |_, each| each&.remark || "not run" }
+                 .map { |remark, those| "#{those.map(&:first).uniq.join(", ")}: #{remark}." }
         end
 
         # @return [String]
@@ -84,7 +82,7 @@ module Bench
         # A line for each of our contenders and each row that the seed's lines are about.
         def ours(standing)
           of_rows = lines.uniq(&:row)
-          seed.beside.product(of_rows).to_h do |name, line|
+          beside.product(of_rows).to_h do |name, line|
             [of_rows.one? ? name : "#{name}, #{line.row}", contender(standing, line, name)]
           end
         end
@@ -100,10 +98,6 @@ module Bench
       # @return [String, nil]
       attr_reader :recorded
 
-      # Our contenders that stand beside the seed's, the one that ratios are about first.
-      # @return [Array<String>]
-      attr_reader :beside
-
       # @return [Array<Table>]
       attr_reader :tables
 
@@ -111,7 +105,8 @@ module Bench
       attr_reader :form
 
       def initialize(data)
-        @title, @about, @differs, @beside, @recorded = data.values_at("title", "about", "differs", "beside", "recorded")
+        @title, @about, @differs, @recorded = data.values_at("title", "about", "differs", "recorded")
+        @beside = data.fetch("beside")
         @form = SeedForms.const_get(data.fetch("form").capitalize).new
         @peers = data.fetch("peers")
         @tables = data.fetch("tables").map { |table| table_of(table) }
@@ -125,7 +120,8 @@ module Bench
 
       def table_of(data)
         lines = data.fetch("lines").map { |label, line| line_of(label, line.is_a?(Hash) ? line : { "figures" => line }, data) }
-        Table.new(seed: self, title: data.fetch("title"), name: data.fetch("table"), why: data["why"], lines:)
+        title, name = data.fetch("title"), data.fetch("table")
+        Table.new(seed: self, title:, name:, why: data["why"], beside: data.fetch("beside", @beside), lines:)
       end
 
       def line_of(label, line, table)

@@ -33,7 +33,7 @@ module Bench
 
       Target = Data.define(:sentence, :met, :measured)
 
-      Table = Data.define(:name, :title, :about, :metric, :form, :grows_by, :rows, :targets) do
+      Table = Data.define(:name, :title, :about, :metric, :against_floor, :form, :grows_by, :rows, :targets) do
         def columns? = form == "columns"
         def comparisons = rows.select(&:comparison)
       end
@@ -44,9 +44,13 @@ module Bench
       # @return [String] what it was measured on
       attr_reader :machine
 
+      # @return [String]
+      attr_reader :ruby
+
       # @param data [Hash] as {JsonReport} has it
       def initialize(data)
-        @machine = data.fetch("facts").values_at("cpu", "cores", "ruby").join(", ")
+        @machine = data.fetch("facts").values_at("cpu", "cores").join(", ")
+        @ruby = data.fetch("facts")["ruby"]
         @tables = data.fetch("tables").map { |table| table_of(table) }
       end
 
@@ -64,15 +68,16 @@ module Bench
         metric = Metric[data.fetch("headline").to_sym]
         targets = data.fetch("targets").map { |target| Target.new(*target.values_at("sentence", "met", "measured")) }
         name, title, about = %w[name title about].map { |key| data.fetch(key) }
-        form, grows_by = data.fetch("form"), data.fetch("grows_by")
-        table = Table.new(name:, title:, about:, metric:, form:, grows_by:, rows: [], targets:)
+        against_floor = data.fetch("against_floor", metric.name).to_sym
+        form, grows_by = data.fetch("form", "columns"), data["grows_by"]
+        table = Table.new(name:, title:, about:, metric:, against_floor:, form:, grows_by:, rows: [], targets:)
         table.rows.concat(data.fetch("rows").map { |row| row_of(table, row) })
         table
       end
 
       def row_of(table, data)
         contenders = data.fetch("contenders").map { |each| contender_of(table.metric, each) }
-        Row.new(table:, label: data.fetch("label"), contenders:, comparison: data.fetch("comparison"))
+        Row.new(table:, label: data.fetch("label"), contenders:, comparison: data.fetch("comparison", true))
       end
 
       def contender_of(metric, data)
