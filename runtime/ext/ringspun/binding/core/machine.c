@@ -140,9 +140,10 @@ static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_d
     rsb_thread_machine = NULL;
 }
 
-/* With a hook CRuby takes a lock whenever any thread lets the GVL go or gets it. So there is none as long as only the main thread
- * has a machine, for its end is that of the process. */
-static void hear_of_ends(void) { rb_internal_thread_add_event_hook(thread_exits, RUBY_INTERNAL_THREAD_EVENT_EXITED, NULL); }
+/* With a hook, of any kind, CRuby takes a lock whenever any thread lets the GVL go or gets it. So there is none as long as only the
+ * main thread has a machine, for its end is that of the process; so is the end of a thread that a fork has made the main one. Once
+ * it is there it stays: a thread that ends may not take it away. */
+static void add_exit_hook(void) { rb_internal_thread_add_event_hook(thread_exits, RUBY_INTERNAL_THREAD_EVENT_EXITED, NULL); }
 
 /* Makes this thread's machine. Most programs use {Machine.current}, which makes one with the defaults.
  *
@@ -179,7 +180,7 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     bool main_ractor = in_main_ractor();
     if (!main_ractor) rsb_share_stacks();
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (!main_ractor || rb_thread_current() != rb_thread_main()) pthread_once(&once, hear_of_ends);
+    if (!main_ractor || rb_thread_current() != rb_thread_main()) pthread_once(&once, add_exit_hook);
     /* A fiber that is resumed on another native thread may see thread-local variables of CRuby's on the old one
      * (ruby/ruby#17802). And the kernel cancels the io_uring requests of a thread that ends (io_uring_files_cancel in do_exit,
      * kernel/exit.c). */
