@@ -12,7 +12,18 @@ module Bench
       @warnings = warnings
     end
 
-    def to_s = "#{JSON.pretty_generate(to_h)}\n"
+    def to_s = self.class.text(to_h)
+
+    # A line for each table, so that a diff of two runs says which have changed.
+    # @param data [Hash]
+    # @return [String]
+    def self.text(data)
+      members = data.map do |key, value|
+        text = key.to_s == "tables" ? "[\n#{value.map { |table| JSON.generate(table) }.join(",\n")}\n]" : JSON.generate(value)
+        "#{JSON.generate(key.to_s)}: #{text}"
+      end
+      "{#{members.join(",\n")}}\n"
+    end
 
     def to_h
       { mode: @options.mode, samples: @options.samples, seed: @options.seed, for_judgement: !@options.quick?,
