@@ -22,6 +22,11 @@ namespace :bench do
     end
   end
 
+  desc "Take pictures of the report of the run that is kept, for the docs"
+  task :screenshots do
+    sh RbConfig.ruby, "-w", "-Ibench/lib", "bench/test/support/screenshots.rb", "docs/images/bench", verbose: false
+  end
+
   desc "Write the tables and the chart of README.md and docs from the run that is kept, bench/results"
   task :docs do
     $LOAD_PATH.unshift(File.expand_path("../bench/lib", __dir__))

@@ -1,0 +1,83 @@
+# frozen_string_literal: true
+
+require "erb"
+
+module Bench
+  # What the repository says of its speed, made from the JSON of what is kept: the tables of docs/performance.md, the rows and the
+  # chart of the README, and docs/seeds.md.
+  class Documents
+    # The JSON of what is kept: a run of all tables, and one with --scaling.
+    RESULTS = %w[ruby-3.3.json scaling.json].map { |name| File.join(ROOT, "bench/results", name) }.freeze
+
+    CHART_WIDTH = 760
+    CHART_LINE = 24
+    CHART_STYLE = "svg.bars { background: var(--back); font-family: system-ui, sans-serif; }\n"
+    private_constant :CHART_WIDTH, :CHART_LINE, :CHART_STYLE
+
+    # @return [Hash] the run that is kept, with the tables of both
+    def self.run = Report.read(*RESULTS)
+
+    # @return [Documents] of it
+    def self.kept = new(run)
+
+    # @param data [Hash] as {JsonReport} has it
+    def initialize(data)
+      @markdown = MarkdownReport.new(data)
+      @report = Report.new(data)
+      @standing = Report::Standing.new(data)
+    end
+
+    # @return [Hash{String => String}] path in the repository => what it is to contain
+    def to_h
+      { "README.md" => readme, "docs/costs.svg" => "#{chart}\n", "docs/performance.md" => performance, "docs/seeds.md" => seeds }
+    end
+
+    # @return [Array<String>] the paths
+    def write = to_h.each { |path, content| File.write(File.join(ROOT, path), content) }.keys
+
+    private
+
+    def read(path) = File.read(File.join(ROOT, path))
+
+    def performance = between("losses", @markdown.within(read("docs/performance.md")), losses)
+
+    # Those that are beyond both spreads, the largest first.
+    def losses
+      rows = @standing.losses.select { |row| row.clear? && !row.table.grows_by }.map do |row|
+        format("| %s | %s | %s | %s | %.2f x |", row.title, row.best_peer.name, row.best_peer.text, row.subject.text, row.ratio)
+      end
+      ["| | best peer | its | ringspun | |", "| --- | --- | ---: | ---: | ---: |", *rows]
+    end
+
+    # The page with other lines between a pair of marks.
+    def between(mark, page, lines)
+      page.sub(%r{(?<=^<!-- bench:#{mark} -->\n).*?(?=^<!-- /bench:#{mark} -->$)}m) { "#{lines.join("\n")}\n" }
+    end
+
+    def chart
+      @report.headline_bars(line: CHART_LINE).file(Report.template("chart.css") + CHART_STYLE, width: CHART_WIDTH)
+    end
+
+    def readme = between("headline", read("README.md"), headline)
+
+    def headline
+      ["| | threads | async | ringspun |", "| --- | ---: | ---: | ---: |", *@report.headline.map { |row| line(row) }, "",
+       @markdown.machine]
+    end
+
+    def line(row)
+      best = row.measured.select { |each| each.peer? || each.subject? }.min_by(&:value)
+      cells = [row.named("threads"), row.named("async"), row.subject]
+      cells[0] ||= row.best_peer unless cells[1]
+      texts = cells.map { |each| each ? cell(each, best) : "-" }
+      "| #{row.label}#{": **we lose**" if row.ratio&.> 1} | #{texts.join(" | ")} |"
+    end
+
+    def cell(contender, best)
+      text = contender.equal?(best) ? "**#{contender.text}**" : contender.text
+      %w[threads async ringspun].include?(contender.name) ? text : "#{text} (#{contender.name})"
+    end
+
+    def seeds = ERB.new(Report.template("seeds.md.erb"), trim_mode: "-").result(binding)
+  end
+end

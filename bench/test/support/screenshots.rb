@@ -1,0 +1,24 @@
+# frozen_string_literal: true
+
+# Takes pictures of the report of the run that is kept. usage: screenshots.rb FOLDER
+
+require "bench"
+require_relative "../../../jobs/test/support/browser"
+
+folder = ARGV.fetch(0)
+FileUtils.mkdir_p(folder)
+report = Bench::Report.new(Bench::Documents.run).to_s
+sizes = { "light" => ["light", 900, 800], "dark" => ["dark", 900, 800], "phone" => ["light", 360, 640] }
+browser = Browser.new
+browser.tab(->(_) { [200, { "content-type" => "text/html; charset=utf-8" }, [report]] }) do
+  sizes.each do |name, (scheme, width, height)|
+    browser.resize(width, height)
+    browser.prefer(scheme)
+    browser.go("/")
+    browser.screenshot(File.join(folder, "report-#{name}.png"))
+    { "table" => "#pipe", "growth" => "#switch_by_strands" }.each do |part, selector|
+      browser.page.screenshot(path: File.join(folder, "#{part}-#{name}.png"), selector:)
+    end
+  end
+end
+browser.close
