@@ -14,10 +14,10 @@ browser.tab(->(_) { [200, { "content-type" => "text/html; charset=utf-8" }, [rep
   sizes.each do |name, (scheme, width, height)|
     browser.resize(width, height)
     browser.prefer(scheme)
-    browser.go("/")
-    browser.screenshot(File.join(folder, "report-#{name}.png"))
-    { "table" => "#pipe", "growth" => "#switch_by_strands" }.each do |part, selector|
-      browser.page.screenshot(path: File.join(folder, "#{part}-#{name}.png"), selector:)
+    { "report" => nil, "table" => "#pipe", "growth" => "#switch_by_strands" }.each do |part, shown|
+      browser.go("/")
+      browser.page.execute("document.querySelectorAll('header, main > :not(#{shown})').forEach((each) => each.hidden = true)") if shown
+      browser.screenshot(File.join(folder, "#{part}-#{name}.png"))
     end
   end
 end
