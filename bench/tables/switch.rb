@@ -7,7 +7,8 @@ Bench.table "switch" do
   size strands: 2, yields: 5_000_000
   quick yields: 40_000
   warm_up yields: 20_000
-  scale "strands", :strands, 10, 100, 1_000, 10_000, 30_000, most: { "threads" => 1_000 }, yields: 1_000_000
+  scale "strands", :strands, 10, 100, 1_000, 10_000, 30_000,
+        most: { "threads" => 1_000, "async" => 10_000, "bare transfer" => 10_000 }, yields: 1_000_000
   proof { |strands:, yields:| { yields: yields / strands * strands } }
   columns :real_ns, :cpu_ns, :rate
   against_floor :cpu_ns
@@ -38,14 +39,18 @@ Bench.table "switch" do
     count = 0
     yields /= strands
     Sync do |parent|
+      gate = Async::Condition.new
       tasks = strands.times.map do
         parent.async do |task|
-          task.yield
+          gate.wait
           yields.times { task.yield }
           count += yields
         end
       end
-      meter.measure { tasks.each(&:wait) }
+      meter.measure do
+        gate.signal
+        tasks.each(&:wait)
+      end
     end
     meter.operations = count
     { yields: count }

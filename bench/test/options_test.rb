@@ -82,7 +82,7 @@ class BenchTest::OptionsTest < Minitest::Test
     scaled.each { |table| refute_empty table.narrowed(backends: %w[uring], quick: true).rows }
     switch = scaled.first
     most = switch.rows.last
-    assert_equal ["30,000", [:threads]], [most.label, most.skipped.keys]
+    assert_equal ["30,000", [:threads, :async, :"bare transfer"]], [most.label, most.skipped.keys]
     threads, subject = %w[threads ringspun].map { |name| switch.size_of(most, switch.contender(name), quick: true) }
     assert_equal [{ strands: 30_000, yields: 40_000 }] * 2, [threads, subject]
     err = StringIO.new

@@ -72,7 +72,7 @@ module Bench
       numbers.each_with_index.map do |number, index|
         beyond = contenders.select { |contender| most.fetch(contender.name, number) < number }
         Row.new(label: Metric.thousands(number), size:, quick: index.even?, fixed: { key => number, **sizes.call(number) },
-                skipped: beyond.to_h { |contender| [contender.declared_as, "so many take it too long"] })
+                skipped: beyond.to_h { |contender| [contender.declared_as, "not asked of so many"] })
       end
     end
   end

@@ -16,7 +16,8 @@ browser.tab(->(_) { [200, { "content-type" => "text/html; charset=utf-8" }, [rep
     browser.prefer(scheme)
     { "report" => nil, "table" => "#pipe", "growth" => "#switch_by_strands" }.each do |part, shown|
       browser.go("/")
-      browser.page.execute("document.querySelectorAll('header, main > :not(#{shown})').forEach((each) => each.hidden = true)") if shown
+      others = "document.querySelectorAll('header, main > :not(#{shown})')"
+      browser.page.execute("#{others}.forEach((each) => each.hidden = true)") if shown
       browser.screenshot(File.join(folder, "#{part}-#{name}.png"))
     end
   end

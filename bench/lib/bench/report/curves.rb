@@ -11,7 +11,7 @@ module Bench
       HEIGHT = 380
       # Of the drawing, around the lines: room for what the axes say.
       LEFT = 92
-      RIGHT = 16
+      RIGHT = 36
       TOP = 14
       BOTTOM = 58
 
