@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# The gem pg, and a private cluster on a Unix socket, which ends with the process.
+require "bench/postgres_server"
+
 connect = lambda do
   require "pg"
-  require File.join(Bench::ROOT, "runtime/test/support/servers")
-  PG.connect(host: Servers.postgres.folder, user: "ringspun", dbname: "postgres")
+  PG.connect(**Bench::PostgresServer.start.options)
 end
 
 ask = ->(connection, number) { connection.exec_params("SELECT $1::int + 1", [number]).getvalue(0, 0) == (number + 1).to_s }
@@ -27,8 +27,9 @@ Bench.table "pg" do
   about "64 connections to a private Postgres, each with a strand that asks one query after the other. What the server " \
         "needs is not counted; the floor is the same queries on one connection."
   size connections: 64, queries: 19_200
-  quick queries: 640
-  warm_up queries: 64
+  quick queries: 640, connections: 16
+  warm_up queries: 64, connections: 8
+  beforehand { |**| Bench::PostgresServer.start }
   proof { |connections:, queries:| { answered: queries / connections * connections } }
   columns :real_ns, :cpu_ns, :rate
   against_floor :cpu_ns

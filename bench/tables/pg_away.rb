@@ -11,7 +11,7 @@ Bench.table "pg_away" do
         "tells what can pass the proxy."
   size statements: 20_480
   quick statements: 512
-  warm_up statements: 256
+  warm_up statements: 256, strands: 8
   row "1 strand", strands: 1, statements: 1_024, quick: false
   against_floor :real_ns
 

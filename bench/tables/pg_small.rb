@@ -11,7 +11,7 @@ Bench.table "pg_small" do
         "Sync each, and one after the other. Strands of ours ask for eight times as many, for else a sample would take 60 ms."
   size statements: 20_480
   quick statements: 2_560
-  warm_up statements: 512
+  warm_up statements: 512, strands: 8
   row "1 strand", strands: 1, quick: false
   row "8 strands", strands: 8, quick: false
   against_floor :cpu_ns
