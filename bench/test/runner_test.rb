@@ -122,7 +122,54 @@ class BenchTest::RunnerTest < Minitest::Test
     assert_nil result.rows.first.value("threads", :syscalls)
   end
 
+  # Each waits for the other.
+  def test_samples_run_beside_each_other
+    table = BenchTest.table { %w[threads async].each { |name| contender(name) {} } }
+    begun = { "threads" => Thread::Queue.new, "async" => Thread::Queue.new }
+    sampler = sampler_of do |contender|
+      other = (begun.keys - [contender.name]).first
+      begun.fetch(contender.name) << true
+      begun.fetch(other).pop(timeout: 30) or raise "#{other} has not begun"
+      BenchTest.sample
+    end
+    row = runner(sampler, samples: 1, at_once: 2).run(table).rows.first
+    assert_equal [1, 1], table.contenders.map { |contender| row.samples(contender).size }
+  end
+
+  def test_those_of_a_table_that_counts_the_time_of_a_server_do_not
+    table = BenchTest.table do
+      columns :backend
+      %w[threads async].each { |name| contender(name) {} }
+    end
+    threads = []
+    runner(sampler_of { (threads << Thread.current) && BenchTest.sample }, samples: 1, at_once: 2).run(table)
+    assert_equal [Thread.current] * 2, threads
+  end
+
+  def test_one_that_raises_ends_the_others
+    table = BenchTest.table { %w[threads async].each { |name| contender(name) {} } }
+    begun, ended = Array.new(2) { Thread::Queue.new }
+    sampler = sampler_of do |contender|
+      if contender.name == "async"
+        begun.pop
+        raise "no more"
+      end
+      begin
+        begun << true
+        sleep
+      ensure
+        ended << true
+      end
+    end
+    assert_equal "no more", assert_raises(RuntimeError) { runner(sampler, samples: 1, at_once: 2).run(table) }.message
+    assert_equal 1, ended.size
+  end
+
   private
+
+  def sampler_of(&block)
+    Object.new.tap { |sampler| sampler.define_singleton_method(:sample) { |_table, contender, _size| block.call(contender) } }
+  end
 
   def runner(sampler, samples:, seed: 1, quick: false, **rest)
     Bench::Runner.new(samples:, quick:, seed:, sampler:, **rest)

@@ -1,9 +1,15 @@
 # frozen_string_literal: true
 
+require "etc"
+
 module Bench
   # The command line. Exit status: 0 when every contender delivered, 1 when one failed, 2 when the options are wrong.
   # A missed target is no failure, for it depends on the machine; --full lists it.
   class Command
+    # Samples of --quick that run beside each other, if there are so many cores.
+    AT_ONCE_MAX = 4
+    private_constant :AT_ONCE_MAX
+
     def initialize(arguments, out:, err:)
       @arguments = arguments
       @out = out
@@ -95,7 +101,8 @@ module Bench
 
     def runner
       time_limit = @options.quick? ? Sampler::QUICK_TIME_LIMIT : Sampler::TIME_LIMIT
-      @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed,
+      at_once = @options.quick? ? [Etc.nprocessors, AT_ONCE_MAX].min : 1
+      @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed, at_once:,
                              sampler: Sampler.new(time_limit:, counters: (Counters.new if @options.counters?)),
                              progress: @progress.method(:step))
     end

@@ -5,19 +5,21 @@ module Bench
   # clock rate, its neighbours) affect all contenders alike. The contenders of one row follow each other, for ratios are made of
   # them.
   class Runner
-    def initialize(samples:, quick:, seed:, sampler: Sampler.new, syscalls: Syscalls.new, progress: ->(_) {})
+    # @param at_once [Integer] samples that run beside each other, which then tell little more than that they work
+    def initialize(samples:, quick:, seed:, at_once: 1, sampler: Sampler.new, syscalls: Syscalls.new, progress: ->(_) {})
       @samples = samples
       @quick = quick
       @random = Random.new(seed)
       @sampler = sampler
       @syscalls = syscalls
       @progress = progress
+      @at_once = at_once
     end
 
     def run(table)
       result = Result.new(table)
       table.samples(@samples).times do |round|
-        turns(result).each { |row, contender| take(table, row, contender, round) }
+        each_of(turns(result), table.counts_server? ? 1 : @at_once) { |row, contender| take(table, row, contender, round) }
       end
       result
     end
@@ -28,6 +30,31 @@ module Bench
       result.rows.shuffle(random: @random).flat_map do |row|
         result.table.contenders.shuffle(random: @random).map { |contender| [row, contender] }
       end
+    end
+
+    # Ends those that run when one raises, or somebody interrupts it.
+    def each_of(turns, at_once, &)
+      return turns.each(&) if at_once == 1
+
+      left = Thread::Queue.new(turns).close
+      ended = Thread::Queue.new
+      threads = Array.new(at_once) { Thread.new { ended << error_in { work(left, &) } } }
+      threads.each { ended.pop&.then { |error| raise error } }
+    ensure
+      threads&.each(&:kill)&.each(&:join)
+    end
+
+    def work(left)
+      while (turn = left.pop)
+        yield(*turn)
+      end
+    end
+
+    def error_in
+      yield
+      nil
+    rescue StandardError => error
+      error
     end
 
     def take(table, row, contender, round)

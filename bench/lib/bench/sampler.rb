@@ -29,10 +29,11 @@ module Bench
       @time_limit = time_limit
       @prefix = prefix
       @counters = counters
+      @preparing = Mutex.new
     end
 
     def sample(table, contender, size)
-      table.prepare(size)
+      @preparing.synchronize { table.prepare(size) }
       command = command(table, contender, size)
       Workspace.settle(table.bytes_of(size)) if table.writes_files?
       judge(table, contender, size, counted(contender, command))

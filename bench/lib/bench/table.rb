@@ -103,6 +103,7 @@ module Bench
       @about = ""
       @size = {}
       @asked_size = {}
+      @beforehand = ->(**) {}
       @quick = {}
       @warm_up = {}
       @rows = []
@@ -113,7 +114,6 @@ module Bench
       @against_floor = :total
       @against_peer = %i[real total]
       @bytes_written = nil
-      @beforehand = ->(**) {}
       @form = :columns
     end
 
@@ -143,6 +143,9 @@ module Bench
 
     def writes_files? = !@bytes_written.nil?
     def bytes_of(size) = @bytes_written.call(**size)
+
+    # Whether the time of a server counts that samples have in common, so that they run one after the other.
+    def counts_server? = @columns.intersect?(%i[backend backend_ns])
 
     # In the parent, before a sample of that size and its warm-up.
     def prepare(size) = [size, warm_up_size(size)].uniq.each { |chosen| @beforehand.call(**chosen) }
