@@ -85,7 +85,7 @@ class BenchTest::JobsTest < Minitest::Test
 
   def test_without_its_gems_the_application_says_how_they_are_installed
     missing = { "BUNDLE_GEMFILE" => File.join(Bench::ROOT, "nowhere/Gemfile") }
-    error = assert_raises(Bench::Unavailable) { Bench::RailsJobs.ready(missing) }
+    error = assert_raises(Bench::Unavailable) { Bench::RailsJobs.find_gems(missing) }
     assert_equal "bin/setup --peers", error.message
   end
 

@@ -29,14 +29,15 @@ module Bench
 
     # Looks for the gems, and starts Postgres, once in a process; for the parent.
     #
-    # @raise [Unavailable] which names the command that installs the gems
-    def self.ready(libraries = LIBRARIES)
-      @ready ||= begin
-        _, status = Open3.capture2e(libraries, RbConfig.ruby, "-rbundler/setup", "-e", "")
-        raise Unavailable, COMMAND unless status.success?
+    # @raise (see find_gems)
+    def self.ready
+      @ready ||= find_gems && PostgresServer.start
+    end
 
-        PostgresServer.start
-      end
+    # @raise [Unavailable] which names the command that installs the gems
+    def self.find_gems(libraries = LIBRARIES)
+      _, status = Open3.capture2e(libraries, RbConfig.ruby, "-rbundler/setup", "-e", "")
+      status.success? || raise(Unavailable, COMMAND)
     end
 
     # @param connections [Integer] to Postgres
