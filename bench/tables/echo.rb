@@ -142,6 +142,29 @@ Bench.table "echo" do
     end
   end
 
+  # The least that the stock classes take: one thread makes the calls of a round trip, of which two find nothing yet, and nobody
+  # waits for anything.
+  reference "stock calls" do |meter, connections:, trips:, bytes:|
+    trips /= connections
+    meter.operations = trips * connections
+    meter.measure do
+      pairs = Array.new(connections) { |index| [*UNIXSocket.pair, Bench.payload(index, bytes)] }
+      buffer = String.new(capacity: bytes)
+      intact = 0
+      trips.times do
+        pairs.each do |near, far, payload|
+          far.recv_nonblock(bytes, 0, buffer, exception: false)
+          near.send(payload, 0)
+          near.recv_nonblock(bytes, 0, buffer, exception: false)
+          far.send(far.recv(bytes, 0, buffer), 0)
+          intact += 1 if near.recv(bytes, 0, buffer) == payload
+        end
+      end
+      pairs.each { |near, far, _| [near, far].each(&:close) }
+      { intact: }
+    end
+  end
+
   # A strand for each end, and streams.
   contender "ringspun streams", requires: "ringspun" do |meter, connections:, trips:, bytes:|
     trips /= connections

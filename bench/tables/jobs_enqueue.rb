@@ -15,20 +15,20 @@ Bench.table "jobs_enqueue" do
   title "Enqueuing jobs"
   about "So many callers enqueue jobs of 217 bytes for a second, each with one call after the other, into a private Redis over " \
         "TCP; what that needs is not counted. `named pool` and `pool` have as many connections as there are cores. " \
-        "redis-benchmark sends a ready LPUSH for each, and the floor a ready SADD and LPUSH for every 64 (or 1,000)."
-  size seconds: 1.0, jobs: 30_000, fsync: "no", bulk: 1, timed: false, batch: 64
+        "redis-benchmark sends a ready LPUSH for each, and the floor a ready SADD and LPUSH for as many as wait at once."
+  size seconds: 1.0, jobs: 30_000, fsync: "no", bulk: 1, timed: false
   quick seconds: 0.2, jobs: 5_000
   warm_up seconds: 0.05, jobs: 100
-  row "1 caller", callers: 1, quick: false
-  row "6 callers", callers: 6, quick: false
-  row "12 callers", callers: 12, quick: false
-  row "24 callers", callers: 24, quick: false
-  row "48 callers", callers: 48
-  row "48 callers timed", callers: 48, timed: true, quick: false
-  row "48 callers always", callers: 48, fsync: "always", quick: false
+  row "1 caller", callers: 1, batch: 1, quick: false
+  row "6 callers", callers: 6, batch: 6, quick: false
+  row "12 callers", callers: 12, batch: 12, quick: false
+  row "24 callers", callers: 24, batch: 24, quick: false
+  row "48 callers", callers: 48, batch: 48
+  row "48 callers timed", callers: 48, batch: 48, timed: true, quick: false
+  row "48 callers always", callers: 48, batch: 48, fsync: "always", quick: false
   row "bulk of 1,000", callers: 1, bulk: 1_000, batch: 1_000, quick: false,
                        skipped: { "redis-benchmark": "it has none", single: one_way, "named pool": one_way, pool: one_way }
-  scale "callers", :callers, 1, 4, 16, 64, 256, seconds: 0.5
+  scale("callers", :callers, 1, 4, 16, 64, 256, seconds: 0.5) { |callers| { batch: callers } }
   proof { |**| { lost: 0 } }
   columns :rate, :real_ns, :cpu_ns, :p99
   against_floor :real_ns
