@@ -78,7 +78,8 @@ class BenchTest::OptionsTest < Minitest::Test
     BenchTest.tables
     scaled = BenchTest.tables.filter_map(&:scaled)
     assert_equal %w[switch_by_strands parked_by_strands echo_by_connections timers_by_strands idle_by_connections
-                    pg_small_by_callers pg_rows_by_rows jobs_enqueue_by_callers], scaled.map(&:name)
+                    cluster_by_processes pg_small_by_callers pg_rows_by_rows jobs_enqueue_by_callers
+                    jobs_cores_by_processes], scaled.map(&:name)
     scaled.each { |table| refute_empty table.narrowed(backends: %w[uring], quick: true).rows }
     switch = scaled.first
     most = switch.rows.last

@@ -9,21 +9,21 @@ class BenchTest::TablesTest < Minitest::Test
 
   OF_MRUBY = %w[mruby mruby_memory].freeze
 
-  OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_waiting active_job_enqueue
+  OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_cores jobs_waiting active_job_enqueue
                active_job_calls].freeze
 
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn first_run beside_cpu
                     parked echo armed accept files timers ticker idle batch call_methods calls_awaiting wait_methods
-                    call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive
+                    call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive cluster
                     pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory
-                    lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_waiting
-                    active_job_enqueue active_job_calls],
+                    lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_cores
+                    jobs_waiting active_job_enqueue active_job_calls],
                  BenchTest.tables.map(&:name)
   end
 
   def test_every_table_has_all_contenders_and_says_what_it_does
-    (BenchTest.tables - of_concurrent_procs - of_mruby - of_jobs - of_postgres).each do |table|
+    (BenchTest.tables - of_concurrent_procs - of_mruby - of_jobs - of_postgres - [cluster]).each do |table|
       peers = table.name == "batch" ? [] : %w[threads async]
       peers << "io-stream" if %w[echo lines idle_streams].include?(table.name)
       peers << "eventmachine" if table.name == "echo"
@@ -76,7 +76,8 @@ class BenchTest::TablesTest < Minitest::Test
     { "jobs_enqueue" => ["sidekiq", *ours, "single", "named pool", "pool", "plain threads", "redis-benchmark", "floor"],
       "jobs_seed" => ["default enqueuer", "named enqueuer", "pool enqueuer", "group commit"],
       "jobs_work" => ["sidekiq 5", "sidekiq 10", "sidekiq 25", *ours], "jobs_watched" => ours,
-      "jobs_calls" => ["sidekiq", *ours, "one by one"], "jobs_waiting" => [*ours, "bare fiber"],
+      "jobs_calls" => ["sidekiq", *ours, "one by one"], "jobs_cores" => ["sidekiq", *ours, "bare processes"],
+      "jobs_waiting" => [*ours, "bare fiber"],
       "active_job_enqueue" => ["sidekiq", "solid_queue", "good_job", *ours, "serialized"],
       "active_job_calls" => ["sidekiq 5", "sidekiq 50", "solid_queue fibers", "solid_queue threads", "good_job", *ours,
                              "one by one"] }.each do |name, contenders|
@@ -85,6 +86,12 @@ class BenchTest::TablesTest < Minitest::Test
       assert_equal contenders.grep(/\A(?:sidekiq|solid_queue|good_job)/), table.peers.map(&:name)
       refute_empty table.about, name
     end
+  end
+
+  def test_a_cluster_is_beside_other_servers_of_several_processes
+    assert_equal ["prefork", "puma", "ringspun", "ringspun epoll", "bare processes"], cluster.contenders.map(&:name)
+    assert_equal %w[prefork puma], cluster.peers.map(&:name)
+    refute_empty cluster.about
   end
 
   def test_postgres_is_asked_by_our_client_by_the_gem_pg_in_each_way_and_by_libpq_alone
@@ -127,7 +134,8 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_uring_promises_no_more_than_a_tenth_above_epoll_everywhere
     stricter = %w[armed accept]
-    (BenchTest.tables - of_mruby - of_postgres).reject { |table| table.name == "jobs_seed" }.each do |table|
+    unsaid = %w[jobs_seed cluster jobs_cores] # what several processes take nobody adds up
+    (BenchTest.tables - of_mruby - of_postgres).reject { |table| unsaid.include?(table.name) }.each do |table|
       promise = /\A(?:total|cpu_ns) <= #{stricter.include?(table.name) ? 0.8 : 1.1} x ringspun epoll(?: at armed)?\z/
       assert_equal 1, table.targets.map(&:sentence).grep(promise).size, table.name
     end
@@ -167,6 +175,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   private
 
+  def cluster = BenchTest.tables.find { |table| table.name == "cluster" }
   def of_jobs = BenchTest.tables.select { |table| OF_JOBS.include?(table.name) }
   def of_mruby = BenchTest.tables.select { |table| OF_MRUBY.include?(table.name) }
   def of_postgres = BenchTest.tables.select { |table| OF_POSTGRES.include?(table.name) }
@@ -198,7 +207,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   # Spawning and the seed are warmed up at length; here they need not be. A worker is not warmed up at all.
   SMALL = { "spawn" => { count: 100 }, "jobs_seed" => { seconds: 0.05 }, "jobs_work" => { jobs: 100 },
-            "jobs_watched" => { jobs: 420 }, "jobs_calls" => { calls: 10 }, "jobs_waiting" => { jobs: 10 },
-            "active_job_calls" => { calls: 10 } }.freeze
+            "jobs_watched" => { jobs: 420 }, "jobs_calls" => { calls: 10 }, "jobs_cores" => { jobs: 200 },
+            "jobs_waiting" => { jobs: 10 }, "cluster" => { requests: 50 }, "active_job_calls" => { calls: 10 } }.freeze
   def small(table) = SMALL.fetch(table.name, {})
 end

@@ -90,7 +90,7 @@ module Bench
         @only = globs.flat_map { |glob| matching(glob) }.uniq
       end
       parser.on("--main", "only the ten main rows") { @main = true }
-      parser.on("--scaling", "how the cost of an operation grows: with strands, connections, callers or rows") do
+      parser.on("--scaling", "how the cost of an operation grows: with strands, connections, callers, rows or processes") do
         @scaling = true
       end
       parser.on("--contender NAME[,NAME]", Array, "only these; a name may be a glob such as 'ringspun*'") do |globs|

@@ -14,7 +14,10 @@ module Bench
 
     # @param arguments [Array<String>] of Ruby
     # @param moments [Array<String>] at which it reports; see Jobs::Tally
-    def initialize(meter, arguments, environment, moments, weigh: false)
+    # @param copies [Integer] of the process
+    def initialize(meter, arguments, environment, moments, weigh: false, copies: 1)
+      @copies = copies
+      @pids = []
       @folder = meter.scratch
       @pipe = File.join(@folder, "tally").tap { |path| File.mkfifo(path) }
       @command = [*ALONE, RbConfig.ruby, *arguments]
@@ -25,19 +28,19 @@ module Bench
     # Yields while the worker works.
     def run
       @tally = File.open(@pipe, "r+")
-      @pid = spawn(@environment, *@command, %i[out err] => log, chdir: @folder)
+      @pids = Array.new(@copies) { spawn(@environment, *@command, %i[out err] => [log, "a"], chdir: @folder) }
       yield
     ensure
       stop(:KILL)
       @tally&.close
     end
 
-    # Waits for the next moment, and returns its report: a Hash with clock, user, system and perhaps rss.
+    # Waits for the next moment, and returns its report: a Hash with pid, clock, user, system and perhaps rss.
     def news
       give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + SECONDS
       until @tally.wait_readable(0.1)
-        ended = Process.wait(@pid, Process::WNOHANG)
-        @pid = nil if ended
+        ended = @pids.find { |pid| Process.wait(pid, Process::WNOHANG) }
+        @pids.delete(ended)
         raise "the worker has ended (#{Process.last_status}): #{last_words}" if ended
         raise "the worker is silent: #{last_words}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
       end
@@ -46,11 +49,8 @@ module Bench
 
     # Ends the worker, and waits for that.
     def stop(signal)
-      return unless @pid
-
-      Process.kill(signal, @pid)
-      Process.wait(@pid)
-      @pid = nil
+      @pids.each { |pid| Process.kill(signal, pid) }
+      Process.wait(@pids.shift) until @pids.empty?
     end
 
     private

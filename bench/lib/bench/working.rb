@@ -6,20 +6,23 @@ require "bench/enqueuing"
 require "bench/worker_process"
 
 module Bench
-  # A worker process on a private Redis. The jobs are written without any library, so that their bytes are the same for all.
+  # A worker process on a private Redis, or several. The jobs are written without any library, so that their bytes are the same
+  # for all.
   class Working < WorkerProcess
     PROGRAMS = {
       sidekiq: ["-e", 'require "sidekiq/cli"; Sidekiq::CLI.instance.tap(&:parse).run', "--"],
       ringspun: [File.join(ROOT, "jobs/exe/ringspun-jobs")]
     }.freeze
 
-    def initialize(meter, library, concurrency, moments, weigh: false, backend: nil)
+    # @param processes [Integer] of Sidekiq each is started by itself, ours have a supervisor
+    def initialize(meter, library, concurrency, moments, weigh: false, backend: nil, processes: 1)
       @server = RedisServer.start
       @server.empty
       @library = library
+      supervised = library == :ringspun && processes > 1
       super(meter, ["-I#{LIBRARY}", *PROGRAMS.fetch(library), "-r", File.join(LIBRARY, "bench/jobs/#{library}.rb"),
-                    "-q", "default", "-c", concurrency.to_s],
-            { "REDIS_URL" => @server.url, "RINGSPUN_BACKEND" => backend }, moments, weigh:)
+                    "-q", "default", "-c", concurrency.to_s, *(["--processes", processes.to_s] if supervised)],
+            { "REDIS_URL" => @server.url, "RINGSPUN_BACKEND" => backend }, moments, weigh:, copies: supervised ? 1 : processes)
     end
 
     # Writes jobs in the form that all libraries read.

@@ -5,9 +5,12 @@ require "json"
 module Bench
   module Jobs
     # Counts jobs in the worker of any library, which the jobs call. At the moments in BENCH_MOMENTS, such as "begun 1,done 2000",
-    # it writes the clocks into the pipe BENCH_TALLY, and with BENCH_WEIGH the memory of the process.
+    # or at "each" end, it writes the clocks into the pipe BENCH_TALLY, and with BENCH_WEIGH the memory of the process.
     module Tally
       @moments = ENV.fetch("BENCH_MOMENTS", "").split(",")
+      EACH = @moments == ["each"]
+      private_constant :EACH
+
       @pipe = ENV.fetch("BENCH_TALLY", nil)
       @begun = @done = 0
 
@@ -20,7 +23,7 @@ module Bench
 
         def done
           number = (@done += 1)
-          tell("done #{number}") if of_interest.include?(number)
+          tell("done #{number}") if EACH || of_interest.include?(number)
         end
 
         private
@@ -29,10 +32,11 @@ module Bench
         def of_interest = @of_interest ||= @moments.to_h { |moment| [moment[/\d+/].to_i, true] }
 
         def tell(moment)
-          return unless @moments.include?(moment)
+          return unless EACH || @moments.include?(moment)
 
           spent = Process.times
-          news = { moment:, clock: Process.clock_gettime(Process::CLOCK_MONOTONIC), user: spent.utime, system: spent.stime }
+          news = { moment:, pid: Process.pid, clock: Process.clock_gettime(Process::CLOCK_MONOTONIC), user: spent.utime,
+                   system: spent.stime }
           news[:rss] = resident_bytes if ENV["BENCH_WEIGH"]
           File.write(@pipe, "#{JSON.generate(news)}\n", mode: "a")
         end

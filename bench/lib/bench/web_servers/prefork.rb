@@ -1,0 +1,21 @@
+# frozen_string_literal: true
+
+# Stock Ruby: processes that accept from one socket, one connection after the other.
+
+require "socket"
+require "bench/web_servers/answer"
+
+path, processes, ready = ARGV
+server = UNIXServer.new(path)
+pids = Array.new(Integer(processes)) do
+  fork do
+    IO.for_fd(Integer(ready)).syswrite(".")
+    loop do
+      socket = server.accept
+      socket.write(Bench.answer) if socket.gets("\r\n\r\n")
+      socket.close
+    end
+  end
+end
+trap(:TERM) { pids.each { |pid| Process.kill(:KILL, pid) } }
+Process.waitall
