@@ -11,5 +11,6 @@ $LOAD_PATH.unshift(File.expand_path("lib", __dir__))
 require "bench/child"
 
 answer = IO.for_fd(3, "w")
+answer.close_on_exec = true # its end is that of the sample, whoever outlives it
 answer.write(JSON.generate(Bench::Child.new(ARGV).answer))
 answer.close

@@ -15,10 +15,10 @@ end
 Bench.table "cluster" do
   title "Servers in processes"
   about "A web server of several processes, one for each core, which compute for a millisecond for each answer. For each " \
-        "process there are four clients, which make a new connection for each request. The floor is as many bare processes, " \
-        "which compute without being asked."
-  size requests: 4_000, processes: Bench::Computing::PROCESSES.last
-  quick requests: 500
+        "process there are four clients, threads of the bench on the same cores, which make a new connection for each request. " \
+        "The floor is as many bare processes, which compute without being asked."
+  size requests: 2_000 * Bench::Computing::PROCESSES.last, processes: Bench::Computing::PROCESSES.last
+  quick requests: 250 * Bench::Computing::PROCESSES.last
   warm_up requests: 0
   scale("processes", :processes, *Bench::Computing::PROCESSES) { |processes| { requests: 2_000 * processes } }
   proof { |requests:, **| { answered: requests } }

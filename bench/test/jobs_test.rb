@@ -64,6 +64,17 @@ class BenchTest::JobsTest < Minitest::Test
     end
   end
 
+  def test_no_process_of_several_outlives_an_error
+    with_scratch do
+      before = children
+      working = Bench::Working.new(Bench::Meter.new, :sidekiq, 1, ["each"], processes: 2)
+      began = nil
+      error = assert_raises(RuntimeError) { working.run { (began = children - before) && raise("no more") } }
+      assert_equal ["no more", 2], [error.message, began.size]
+      assert_equal before, children
+    end
+  end
+
   def test_jobs_that_a_worker_has_left_or_failed_are_told
     with_scratch do
       working = Bench::Working.new(Bench::Meter.new, :ringspun, 5, [])
@@ -90,6 +101,8 @@ class BenchTest::JobsTest < Minitest::Test
   end
 
   private
+
+  def children = File.read("/proc/self/task/#{Process.pid}/children").split
 
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "test_helper"
+require "timeout"
 
 class BenchTest::SamplerTest < Minitest::Test
   def self.table
@@ -69,6 +70,16 @@ class BenchTest::SamplerTest < Minitest::Test
 
   def test_a_contender_that_hangs_is_stopped
     assert_equal "no answer within 1 s", sample("hanging", time_limit: 1.0)["failed"]
+  end
+
+  def test_what_a_contender_leaves_running_is_ended
+    Tempfile.create do |lock|
+      ENV["BENCH_LOCK"] = lock.path
+      assert_equal({ "done" => 10 }, sample("leaving")["proof"])
+      assert_equal 0, Timeout.timeout(10) { lock.flock(File::LOCK_EX) }
+    ensure
+      ENV.delete("BENCH_LOCK")
+    end
   end
 
   def test_nothing_is_left_in_the_scratch_directory

@@ -60,7 +60,7 @@ module Bench
       report.targets(results) if @options.full?
       failures = results.flat_map(&:failures)
       report.failures(failures)
-      warnings << facts.warning(after: true)
+      warnings << facts.warning(own: own_load(tables))
       warnings.drop(1).each { |warning| report.warning(warning) }
       write_files(facts, results, warnings.compact, whole: !interrupted) if results.any?
       return 130 if interrupted
@@ -99,9 +99,15 @@ module Bench
       scaled
     end
 
+    def at_once = @options.quick? ? [Etc.nprocessors, AT_ONCE_MAX].min : 1
+
+    # A sample keeps one process busy, where it is not about several.
+    def own_load(tables)
+      at_once * (tables.flat_map(&:sizes).include?(:processes) ? Etc.nprocessors : 1)
+    end
+
     def runner
       time_limit = @options.quick? ? Sampler::QUICK_TIME_LIMIT : Sampler::TIME_LIMIT
-      at_once = @options.quick? ? [Etc.nprocessors, AT_ONCE_MAX].min : 1
       @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed, at_once:,
                              sampler: Sampler.new(time_limit:, counters: (Counters.new if @options.counters?)),
                              progress: @progress.method(:step))

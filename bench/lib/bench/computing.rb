@@ -3,12 +3,12 @@
 require "etc"
 
 module Bench
-  # Work for a processor: about a millisecond, in Ruby alone, so that a process does one after the other.
+  # Work for a processor: about a millisecond of Ruby that never lets its lock go.
   module Computing
     ROUNDS = 15_000
     RESULT = 112_492_500
 
-    # From one process to one for each core, which is doubled each time.
+    # 1, 2, 4 and so on, up to one for each core.
     PROCESSES = [*(0..Math.log2(Etc.nprocessors)).map { |power| 2**power }, Etc.nprocessors].uniq.freeze
 
     module_function
@@ -20,7 +20,11 @@ module Bench
     def in_processes(meter, times, processes)
       part = times / processes
       meter.operations = part * processes
-      meter.measure { Array.new(processes) { fork { exit!(part.times.all? { once == RESULT }) } }.each { |pid| wait(pid) } }
+      began = meter.now
+      cpu = Process.times
+      Array.new(processes) { fork { exit!(part.times.all? { once == RESULT }) } }.each { |pid| wait(pid) }
+      spent = Process.times
+      meter.take(user: spent.cutime - cpu.cutime, system: spent.cstime - cpu.cstime, real: meter.now - began)
     end
 
     def wait(pid)

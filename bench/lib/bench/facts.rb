@@ -20,13 +20,14 @@ module Bench
                   "files in": filesystem, "load average": load_average.join(" ") }
     end
 
-    # nil, or why the numbers cannot be trusted. Before the run the machine should be idle; after it the load average includes the
-    # bench's own load, of hardly more than one core.
-    def warning(after: false)
+    # nil, or why the numbers cannot be trusted.
+    #
+    # @param own [Integer] how many processes the bench itself has kept busy until now; 0: it has not begun
+    def warning(own: 0)
       load = load_average.first
-      return nil if load <= Etc.nprocessors * 0.5 + (after ? 1 : 0)
+      return nil if load <= Etc.nprocessors * 0.5 + own
 
-      "load average is #{load} on #{Etc.nprocessors} cores #{after ? "after" : "before"} the run: others are using " \
+      "load average is #{load} on #{Etc.nprocessors} cores #{own.zero? ? "before" : "after"} the run: others are using " \
         "this machine, and the numbers will say so"
     end
 

@@ -78,7 +78,7 @@ module Bench
     end
 
     def add_modes(parser)
-      parser.on("--quick", "one small sample of each, not for judgement") { choose(:quick) }
+      parser.on("--quick", "one small sample of each, some beside each other: not for judgement") { choose(:quick) }
       parser.on("--full", "medians of 5 samples, and the list of targets; default: medians of 3") { choose(:full) }
       parser.on("--seed N", Integer, "seed of the order in which contenders run, as an earlier run printed it") do |seed|
         @seed = seed

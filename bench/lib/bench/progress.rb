@@ -15,6 +15,7 @@ module Bench
     def initialize(out, tables, samples)
       @counts = tables.to_h { |table| [table, table.samples(samples) * table.rows.size * table.contenders.size] }
       @done = 0
+      @turn = Mutex.new # samples of --quick begin beside each other
       return unless out.tty?
 
       @bar = ProgressBar.create(output: out, total: [@counts.values.sum, 1].max, format: FORMAT, title: "", throttle_rate: 0)
@@ -24,8 +25,10 @@ module Bench
     def step(what)
       return unless @bar
 
-      @bar.title = what
-      @bar.increment unless @bar.finished?
+      @turn.synchronize do
+        @bar.title = what
+        @bar.increment unless @bar.finished?
+      end
     end
 
     # The table is done, and will be printed: contenders that are missing took no step.

@@ -38,7 +38,8 @@ module Bench
 
       left = Thread::Queue.new(turns).close
       ended = Thread::Queue.new
-      threads = Array.new(at_once) { Thread.new { ended << error_in { work(left, &) } } }
+      threads = []
+      at_once.times { threads << Thread.new { ended << error_in { work(left, &) } } }
       threads.each { ended.pop&.then { |error| raise error } }
     ensure
       threads&.each(&:kill)&.each(&:join)
@@ -53,7 +54,7 @@ module Bench
     def error_in
       yield
       nil
-    rescue StandardError => error
+    rescue Exception => error
       error
     end
 

@@ -89,14 +89,13 @@ module Bench
 
     def run(command, environment, descriptors, errors)
       reader, writer = IO.pipe
-      # In a process group of its own, so that the time limit ends what the child has started as well.
+      # In a process group of its own, of which nobody is left afterwards, whatever the child has started.
       pid = Process.spawn(environment, *command,
                           3 => writer, **descriptors, in: File::NULL, out: errors, err: errors, pgroup: true)
       writer.close
       text = read_until_deadline(reader)
       Process.kill(:KILL, -pid) unless text
       _, status = Process.wait2(pid)
-      pid = nil
       interpret(text, status, errors)
     ensure
       reader&.close
@@ -135,7 +134,7 @@ module Bench
       (lines.grep(/\[BUG\]|[Aa]ssert/).first || lines.first || "nothing on stderr")[0, 300]
     end
 
-    # Only reached when we are interrupted while the child still runs.
+    # The child itself still runs only when we are interrupted.
     def stop(pid)
       Process.kill(:KILL, -pid)
       Process.wait(pid)

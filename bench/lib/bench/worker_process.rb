@@ -28,7 +28,7 @@ module Bench
     # Yields while the worker works.
     def run
       @tally = File.open(@pipe, "r+")
-      @pids = Array.new(@copies) { spawn(@environment, *@command, %i[out err] => [log, "a"], chdir: @folder) }
+      @copies.times { @pids << spawn(@environment, *@command, %i[out err] => [log, "a"], chdir: @folder) }
       yield
     ensure
       stop(:KILL)
@@ -50,7 +50,7 @@ module Bench
     # Ends the worker, and waits for that.
     def stop(signal)
       @pids.each { |pid| Process.kill(signal, pid) }
-      Process.wait(@pids.shift) until @pids.empty?
+      Process.wait(@pids.first) && @pids.shift until @pids.empty?
     end
 
     private

@@ -26,6 +26,14 @@ Bench.table "behaviours" do
   contender("hanging") { |_meter, **| sleep }
   contender("crashing") { |_meter, **| Process.kill(:KILL, Process.pid) && sleep }
 
+  # Leaves a process behind, which holds a lock for as long as it lives.
+  contender "leaving" do |meter, times:|
+    meter.measure { nil }
+    lock = File.open(ENV.fetch("BENCH_LOCK"), "w").tap { |file| file.flock(File::LOCK_SH) }
+    spawn("sleep", "1000", lock => lock)
+    { done: times }
+  end
+
   # Another Ruby has gems of its own, so it is told of none of ours.
   contender "uringmachine" do |meter, times:|
     meter.measure { nil }

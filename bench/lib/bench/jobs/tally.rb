@@ -38,8 +38,10 @@ module Bench
           news = { moment:, pid: Process.pid, clock: Process.clock_gettime(Process::CLOCK_MONOTONIC), user: spent.utime,
                    system: spent.stime }
           news[:rss] = resident_bytes if ENV["BENCH_WEIGH"]
-          File.write(@pipe, "#{JSON.generate(news)}\n", mode: "a")
+          pipe.syswrite("#{JSON.generate(news)}\n")
         end
+
+        def pipe = @opened ||= File.open(@pipe, "a")
 
         def resident_bytes
           GC.start

@@ -7,15 +7,22 @@ require "bench/web_servers/answer"
 
 path, processes, ready = ARGV
 server = UNIXServer.new(path)
-pids = Array.new(Integer(processes)) do
-  fork do
-    IO.for_fd(Integer(ready)).syswrite(".")
-    loop do
-      socket = server.accept
-      socket.write(Bench.answer) if socket.gets("\r\n\r\n")
-      socket.close
+pids = []
+trap(:TERM) { exit }
+begin
+  Integer(processes).times do
+    pids << fork do
+      trap(:TERM, :DEFAULT)
+      IO.for_fd(Integer(ready)).syswrite(".")
+      loop do
+        socket = server.accept
+        socket.write(Bench.answer) if socket.gets("\r\n\r\n")
+        socket.close
+      end
     end
   end
+  Process.waitall
+ensure
+  pids.each { |pid| Process.kill(:TERM, pid) }
+  Process.waitall
 end
-trap(:TERM) { pids.each { |pid| Process.kill(:KILL, pid) } }
-Process.waitall
