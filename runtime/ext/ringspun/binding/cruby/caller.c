@@ -90,8 +90,9 @@ bool rsb_called_for_system_call(void) {
     return false;
 }
 
-bool rsb_called_from_copy(void) {
+bool rsb_called_for_itself(void) {
     VALUE caller = direct_caller();
-    return !NIL_P(caller) && is(rb_profile_frame_classpath(caller), "IO") &&
-           is(rb_profile_frame_method_name(caller), "copy_stream");
+    if (NIL_P(caller) || !is(rb_profile_frame_classpath(caller), "IO")) return false;
+    VALUE method = rb_profile_frame_method_name(caller);
+    return is(method, "copy_stream") || is(method, "close");
 }

@@ -185,7 +185,7 @@ static bool is_close(VALUE self) {
  * method of that name it would call it always. */
 static VALUE scheduler_respond_to_missing(VALUE self, VALUE name, VALUE all) {
     if (name != ID2SYM(id_blocking_operation_wait)) return rb_call_super(2, (VALUE[]){name, all});
-    return rsb_called_from_copy() || is_close(self) ? Qfalse : Qtrue;
+    return rsb_called_for_itself() || is_close(self) ? Qfalse : Qtrue;
 }
 
 static VALUE scheduler_method_missing(int argc, VALUE *argv, VALUE self) {
