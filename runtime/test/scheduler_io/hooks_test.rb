@@ -19,7 +19,7 @@ class SchedulerHooksTest < HookCase
     assert_nothing_in_flight
   end
 
-  # From 3.4 on CRuby offers each close as work for another thread, which takes ten times as long.
+  # From 3.4 on CRuby offers each close as work for another thread.
   def test_a_close_is_done_by_its_own_thread
     Ringspun.run do
       lent = []

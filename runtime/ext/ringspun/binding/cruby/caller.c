@@ -90,9 +90,8 @@ bool rsb_called_for_system_call(void) {
     return false;
 }
 
-bool rsb_called_for_itself(void) {
+bool rsb_called_from_copy(void) {
     VALUE caller = direct_caller();
-    if (NIL_P(caller) || !is(rb_profile_frame_classpath(caller), "IO")) return false;
-    VALUE method = rb_profile_frame_method_name(caller);
-    return is(method, "copy_stream") || is(method, "close");
+    return !NIL_P(caller) && is(rb_profile_frame_classpath(caller), "IO") &&
+           is(rb_profile_frame_method_name(caller), "copy_stream");
 }

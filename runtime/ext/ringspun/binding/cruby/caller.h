@@ -13,15 +13,14 @@ bool rsb_waits_itself(VALUE io);
  * that name or of that class has both. */
 bool rsb_called_by(const char *class_path, const char *method);
 
-/* True while IO#close, close_read or close_write waits for strands and threads that use the IO. */
+/* True if IO#close, close_read or close_write called the hook. */
 bool rsb_called_from_io_close(void);
 
 /* What CRuby gives to blocking_operation_wait (a hook since 3.4) for methods of its own is either one system call: of File.open,
- * File.stat, IO#close and the like. */
+ * File.stat and the like. */
 bool rsb_called_for_system_call(void);
-/* Or it is what CRuby had better do itself, as it did before 3.4. A whole IO.copy_stream: on another thread nothing could interrupt
- * the waits of that copy, because it looks for interrupts of the strand's own thread; CRuby waits by the hook io_wait. And IO#close,
- * which hardly ever blocks, and to which another thread adds ten times what it takes. */
-bool rsb_called_for_itself(void);
+/* Or it is a whole IO.copy_stream. On another thread nothing could interrupt the waits of that copy, because it looks for
+ * interrupts of the strand's own thread. Without the hook CRuby copies as it did before 3.4, and waits by the hook io_wait. */
+bool rsb_called_from_copy(void);
 
 #endif

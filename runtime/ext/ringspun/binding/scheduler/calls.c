@@ -174,18 +174,14 @@ static VALUE blocking_operation_wait(VALUE self, VALUE work) {
     return Qnil;
 }
 
-/* True while this strand closes an IO by IO#close. CRuby would let another thread call close(2). Then the number is free before
- * this strand knows, and a strand that gets the same number would find it marked as closing. */
-static bool is_close(VALUE self) {
-    rsb_machine *machine = rsb_hook_machine(self);
-    return machine && rsb_running(machine)->closing;
-}
-
 /* CRuby asks by respond_to? whether there is the hook blocking_operation_wait, each time, and can do without. If there were a
- * method of that name it would call it always. */
+ * method of that name it would call it always.
+ *
+ * Not for the close(2) of IO#close, which hardly ever blocks. Another thread would add many times what it takes. And the number would
+ * be free before this strand knows: a strand that gets the same number could find it marked as closing. */
 static VALUE scheduler_respond_to_missing(VALUE self, VALUE name, VALUE all) {
     if (name != ID2SYM(id_blocking_operation_wait)) return rb_call_super(2, (VALUE[]){name, all});
-    return rsb_called_for_itself() || is_close(self) ? Qfalse : Qtrue;
+    return rsb_called_from_copy() || rsb_called_from_io_close() ? Qfalse : Qtrue;
 }
 
 static VALUE scheduler_method_missing(int argc, VALUE *argv, VALUE self) {
