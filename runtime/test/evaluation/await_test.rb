@@ -147,9 +147,9 @@ class EvaluationAwaitTest < Minitest::Test
   def test_a_limit_that_was_due_before_the_result
     evaluation = begun { Ringspun.await_resume! }
     waiter = begun { evaluation.await_result(within: 0.001, timeout_result: :late) }
-    begun { wait(0.001).then { evaluation.conclude_to(1) } }
+    concluder = begun { wait(0.001).then { evaluation.conclude_to(1) } }
     sleep(0.01)
-    assert_equal :late, waiter.await_result
+    assert_equal %i[late concluded], [waiter, concluder].map(&:await_result)
   end
 
   def test_a_waiter_that_timed_out_is_not_woken
@@ -245,8 +245,8 @@ class EvaluationWaitTest < Minitest::Test
 
   def test_in_order_of_time_and_first_come_first_served_on_ties
     order = []
-    [3, 1, 2, 1, 3].each_with_index { |ms, i| conproc { wait(ms * 0.002).then { order << i } }.call_and_forget }
-    wait(0.02)
+    waits = [3, 1, 2, 1, 3].map.with_index { |times, i| conproc { wait(times * 0.02).then { order << i } }.call_detached }
+    waits.each(&:await_result)
     assert_equal [1, 3, 2, 0, 4], order
   end
 end

@@ -58,14 +58,17 @@ class EvaluationDetachedTest < Minitest::Test
 
   def test_one_that_waits_does_not_hold_up_those_behind_it
     order = []
+    gate = waiting
     10.times do |i|
       conproc do
         order << i
-        wait(0.001) if i.even?
+        gate.await_result if i.even?
         order << i
       end.call_and_forget
     end
-    wait(0.01)
+    settle
+    end_all gate
+    settle
     assert_equal [0, 1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8, 9, 9, 0, 2, 4, 6, 8], order
   end
 

@@ -175,11 +175,12 @@ class EvaluationFibersTest < Minitest::Test
 
   def test_somebody_who_waits_for_one_that_was_concluded_and_is_then_suspended_for_ever
     inner = nil
+    gate = waiting
     outer = begun do
       @kept = Fiber.new do
         conproc do
           inner = current
-          Ringspun.shield { wait(0.001) }
+          Ringspun.shield { gate.await_result }
           Fiber.yield
         end.call
       end
@@ -188,6 +189,7 @@ class EvaluationFibersTest < Minitest::Test
     end
     waiters = [begun { inner.await_result(within: 1) }, begun { Ringspun.await_fastest(inner, waiting, within: 1).await_result }]
     concluder = begun { inner.conclude_to(5) }
+    end_all gate
     assert_equal [:outer, :concluded, 5, 5], [outer, concluder, *waiters].map(&:await_result)
     machine.strands.each { |strand| machine.terminate(strand) if strand != machine.running }
     settle
@@ -196,9 +198,10 @@ class EvaluationFibersTest < Minitest::Test
   # It has left before what was to unwind it could be raised.
   def test_one_that_is_concluded_and_then_suspended_cancels_nobody_else
     inner = nil
+    gate = waiting
     leaves = conproc do
       inner = current
-      Ringspun.shield { wait(0.001) }
+      Ringspun.shield { gate.await_result }
       Fiber.yield
       wait(0.001).then { :dropped }
     end
@@ -210,6 +213,7 @@ class EvaluationFibersTest < Minitest::Test
     end
     waiter = begun { inner.await_result }
     concluder = begun { inner.conclude_to(5) }
+    end_all gate
     assert_equal [[:undisturbed, 5], 5, :concluded], [outer, waiter, concluder].map(&:await_result)
   end
 

@@ -530,8 +530,8 @@ class ScopeTest < Minitest::Test
   def test_a_deadline_that_passes_after_a_foreign_cancellation_is_not_told_instead
     foreign = Ringspun::Cancelled.new("foreign")
     caught = error_of do
-      scope(deadline: 0.001) do |inside|
-        inside.spin { Ringspun.shield { machine.sleep(0.003) } }
+      scope(deadline: 0.1) do |inside|
+        inside.spin { Ringspun.shield { machine.sleep(0.12) } }
         machine.yield
         raise foreign
       end

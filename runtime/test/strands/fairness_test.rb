@@ -383,7 +383,7 @@ class FairnessTest < Minitest::Test
 
   def test_a_timer_is_not_starved_by_yielding_strands
     woken = false
-    sleeper = parked { machine.sleep(0.01).then { woken = true } }
+    sleeper = machine.spin { machine.sleep(0.01).then { woken = true } }
     busy_until { woken }
     sleeper.join
   end
@@ -413,7 +413,7 @@ class FairnessTest < Minitest::Test
 
   def test_a_chain_of_new_strands_starves_nobody
     woken = false
-    sleeper = parked { machine.sleep(0.005).then { woken = true } }
+    sleeper = machine.spin { machine.sleep(0.005).then { woken = true } }
     count = 0
     link = -> { machine.spin(&link) unless woken || (count += 1) > MANY }
     link.call
@@ -424,7 +424,7 @@ class FairnessTest < Minitest::Test
 
   def test_strands_that_pass_each_other_items_starve_nobody
     woken = false
-    sleeper = parked { machine.sleep(0.005).then { woken = true } }
+    sleeper = machine.spin { machine.sleep(0.005).then { woken = true } }
     there, back = Array.new(2) { Ringspun::Queue.new }
     echo = machine.spin { (item = there.pop) && back.push(item) until there.closed? }
     rounds = 0

@@ -275,7 +275,7 @@ class ConditionTest < SyncTest
   end
 
   def test_timeout
-    strand = parked { @mutex.synchronize { [error_of { @condition.wait(@mutex, timeout: 0.001) }.class, @mutex.owned?] } }
+    strand = machine.spin { @mutex.synchronize { [error_of { @condition.wait(@mutex, timeout: 0.001) }.class, @mutex.owned?] } }
     assert_equal [Ringspun::TimeoutError, true], strand.await
     refute_predicate @mutex, :locked?
   end
