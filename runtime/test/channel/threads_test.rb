@@ -237,9 +237,9 @@ class ChannelThreadsTest < Minitest::Test
 
   def test_selectors_that_go_while_they_are_told
     one = channel(100)
-    thread = with_machine { |machine| 100.times { Ringspun.select(one, timeout: 0) && machine.yield } && one.size }
-    popped = 100 - (100.times { |i| one.push(i) } && thread.value)
-    assert_equal 100 - popped, one.size
+    thread = with_machine { |machine| 100.times.count { Ringspun.select(one, timeout: 0)&.tap { machine.yield } } }
+    100.times { |i| one.push(i) }
+    assert_equal 100 - thread.value, one.size
   end
 
   # --- forks ---

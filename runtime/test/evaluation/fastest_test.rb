@@ -44,9 +44,9 @@ class EvaluationFastestTest < Minitest::Test
   def test_a_limit_that_was_due_before_the_result
     slow, other = waiting, waiting
     waiter = begun { fastest(slow, other, within: 0.001, timeout_result: :late) }
-    begun { wait(0.001).then { slow.conclude_to(1) } }
+    concluder = begun { wait(0.001).then { slow.conclude_to(1) } }
     sleep(0.01)
-    assert_equal :late, waiter.await_result
+    assert_equal %i[late concluded], [waiter, concluder].map(&:await_result)
     end_all other
   end
 

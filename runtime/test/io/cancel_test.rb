@@ -346,6 +346,7 @@ class CancelTest < IOCase
       address = Socket.for_fd(listener).tap { |socket| socket.autoclose = false }.getsockname
       # One connection fits; who comes later gets no answer.
       hanging = Array.new(4) { spin { machine.connect(make_socket(:INET, :STREAM), address) } }
+      hanging.each { |strand| machine.yield while strand.state == :new }
       machine.sleep(0.01)
       hanging.select!(&:alive?)
       refute_empty hanging

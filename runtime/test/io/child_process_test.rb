@@ -26,11 +26,11 @@ class ChildProcessTest < Minitest::Test
 
   def test_the_others_are_forgotten_in_the_child
     seen = []
-    others = [parked { machine.sleep(0.01).then { seen << :timer } }, parked { machine.park.then { seen << :parked } }]
+    others = [parked { machine.sleep(0.1).then { seen << :timer } }, parked { machine.park.then { seen << :parked } }]
     late = machine.spin { seen << :started }
     answer = answer_of_child do
       before = [machine.strands.size, machine.metrics.values_at(:strands_live, :run_queue, :timers, :ops_in_flight)]
-      machine.sleep(0.02)
+      machine.sleep(0.12)
       [before, seen]
     end
     assert_equal [[1, [1, 0, 0, 0]], []], answer

@@ -102,6 +102,7 @@ class ClosingTest < IOCase
       listener = make_listener("full")
       clients = Array.new(4) { make_socket(:UNIX, :STREAM) }
       strands = clients.map { |client| spin { machine.connect(client, address_of("full")) } }
+      strands.each { |strand| machine.yield while strand.state == :new }
       machine.sleep(0.005)
       waiting, client = strands.zip(clients).find { |strand, _| strand.alive? }
       assert_equal "connect on descriptor #{client}", waiting.waits_for

@@ -215,6 +215,7 @@ class SchedulerProcessTest < HookCase
   def test_popen_and_its_status
     Ringspun.run do
       go, goer = pipe
+      go.nonblock = false # the shell waits for a line there
       strand = machine.spin do
         text = IO.popen("read go <&3; cat; exit 9", "r+", 3 => go) do |io|
           io.write("through")

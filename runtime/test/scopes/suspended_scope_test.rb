@@ -31,7 +31,7 @@ class SuspendedScopeTest < Minitest::Test
   def timed(limit, seconds = 0) = generator(seconds) { |body| machine.timeout(limit, &body) }
 
   # Longer than any limit that these tests set.
-  def outlast = machine.sleep(0.01)
+  def outlast = machine.sleep(0.03)
 
   def test_the_timeout_of_a_suspended_generator_does_not_reach_its_caller
     items = timed(0.001)
@@ -56,7 +56,7 @@ class SuspendedScopeTest < Minitest::Test
   end
 
   def test_a_timeout_that_was_armed_inside
-    items = Enumerator.new { |list| machine.timeout(0.001) { machine.yield.then { list << 1 } } }
+    items = Enumerator.new { |list| machine.timeout(0.02) { machine.yield.then { list << 1 } } }
     assert_equal 1, items.next
     outlast
     machine.yield
@@ -71,7 +71,7 @@ class SuspendedScopeTest < Minitest::Test
 
   def test_one_that_was_around_an_earlier_turn_does_not
     items = timed(10, 0.002)
-    machine.timeout(0.001) { items.next }
+    machine.timeout(0.02) { items.next }
     outlast
     assert_equal :second, items.next
     assert_equal :after, items.next

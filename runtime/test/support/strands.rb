@@ -13,7 +13,7 @@ module Strands
 
   # Lets others run until every one of these strands waits; answers them.
   def until_parked(*strands)
-    strands.each { |strand| yield_until("#{strand.inspect} waits") { strand.state == :parked } }
+    strands.each { |strand| yield_until("it waits", strand) { strand.state == :parked } }
     strands.size == 1 ? strands.first : strands
   end
 
@@ -27,13 +27,13 @@ module Strands
     strand
   end
 
-  def yield_until(what = "that")
+  def yield_until(what = "that", strand = nil)
     began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     turns = 0
     until yield
       turns += 1
       late = turns >= TURNS_MAX && Process.clock_gettime(Process::CLOCK_MONOTONIC) - began > SECONDS_MAX
-      flunk "#{what}: still not so after #{turns} turns" if late
+      flunk "#{what}: still not so after #{turns} turns #{strand.inspect if strand}" if late
       machine.yield
     end
   end
