@@ -3,8 +3,8 @@
 # Small programs that were written for the gem `concurrently`: apart/concurrently_gem_test.rb runs them with the gem, and with the
 # file of ours that has its name. Loaded as a program's main file, this one prints what each has for its value, or raises.
 module ConcurrentlyPrograms
-  # Seconds in which nobody looks, and all the times below come due.
-  STALL = 0.002
+  # Seconds in which nobody looks, and all the times below come due: long beside those for which a busy machine runs nobody.
+  STALL = 0.06
 
   class << self
     def list = @list ||= {}
@@ -68,8 +68,8 @@ module ConcurrentlyPrograms
   end
   program("waits in their order") do
     order = []
-    [0.002, 0.001].each { |seconds| concurrently { wait(seconds) && order << seconds } }
-    wait 0.01
+    [0.04, 0.01].each { |seconds| concurrently { wait(seconds) && order << seconds } }
+    wait 0.08
     order
   end
   program("starts in their order") do
@@ -113,35 +113,35 @@ module ConcurrentlyPrograms
   def self.late(name, &)
     program("late: #{name}") do
       concurrently { ConcurrentlyPrograms.stall }
-      instance_exec({ within: 0.001, timeout_result: :late }, &)
+      instance_exec({ within: 0.05, timeout_result: :late }, &)
     end
   end
 
-  late("await_result") { |limit| concurrent_proc { wait(0.0005) && :value }.call_nonblock.await_result(limit) }
+  late("await_result") { |limit| concurrent_proc { wait(0.04) && :value }.call_nonblock.await_result(limit) }
   late("await_fastest") do |limit|
-    first = concurrent_proc { wait 0.0005 }.call_nonblock
+    first = concurrent_proc { wait 0.04 }.call_nonblock
     await_fastest(first, concurrent_proc { wait 1 }.call_nonblock, limit).equal?(first)
   end
   late("await_resume!") do |limit|
     me = Concurrently::Evaluation.current
-    concurrent_proc { wait(0.0005) && me.resume!(:value) }.call_nonblock
+    concurrent_proc { wait(0.04) && me.resume!(:value) }.call_nonblock
     await_resume! limit
   end
   late("conclude_to") do |limit|
     waiting = concurrent_proc { wait 1 }.call_nonblock
-    concurrent_proc { wait(0.0005) && waiting.conclude_to(:value) }.call_nonblock
+    concurrent_proc { wait(0.04) && waiting.conclude_to(:value) }.call_nonblock
     waiting.await_result(limit)
   end
-  # The byte comes before the stall: on a busy machine that lasts so long that others whose time is up go first afterwards.
+  # The byte comes before the stall, and the limit is not up before it, on a busy machine either: others whose time is up go first.
   program("late: await_readable") do
     reader, writer = IO.pipe
     concurrently { ConcurrentlyPrograms.stall if writer << "x" }
-    reader.await_readable(within: 0.001, timeout_result: :late)
+    reader.await_readable(within: 0.05, timeout_result: :late)
   ensure
     [reader, writer].each(&:close)
   end
   late("a result at two removes") do |limit|
-    concurrent_proc { concurrent_proc { wait(0.0005) && :value }.call }.call_nonblock.await_result(limit)
+    concurrent_proc { concurrent_proc { wait(0.04) && :value }.call }.call_nonblock.await_result(limit)
   end
 
   # --- evaluations ---
