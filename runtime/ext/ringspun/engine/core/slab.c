@@ -21,7 +21,7 @@ static rs_slot *slot_at(const rs_slab *slab, uint32_t index) {
 }
 
 static bool add_chunk(rs_slab *slab) {
-    RS_ASSERT(slab->first_free == RS_NO_INDEX && slab->used == rs_slab_len(slab));
+    RS_ASSERT(slab->first_free == RS_NO_INDEX && slab->used == slab->length);
     if (slab->chunk_count == slab->chunk_capacity) {
         uint32_t capacity = slab->chunk_capacity ? slab->chunk_capacity * 2 : 4;
         void **chunks = rs_try_realloc(slab->chunks, sizeof(void *) * capacity);
@@ -29,34 +29,36 @@ static bool add_chunk(rs_slab *slab) {
         slab->chunks = chunks;
         slab->chunk_capacity = capacity;
     }
-    void *chunk = rs_try_alloc(slab->size * RS_SLAB_CHUNK);
+    void *chunk = rs_try_alloc_uncleared(slab->size * RS_SLAB_CHUNK);
     if (!chunk) return false;
-    uint32_t base = rs_slab_len(slab);
     slab->chunks[slab->chunk_count++] = chunk;
-    for (uint32_t index = base + RS_SLAB_CHUNK; index-- > base;) {
-        *slot_at(slab, index) = (rs_slot){.index = index, .next_free = slab->first_free};
-        slab->first_free = index;
-    }
     return true;
 }
 
 bool rs_slab_reserve(rs_slab *slab) {
     RS_CHECK(slab->used <= rs_slab_len(slab));
     if (slab->used >= slab->limit) return false;
-    return RS_LIKELY(slab->first_free != RS_NO_INDEX) || add_chunk(slab);
+    if (RS_LIKELY(slab->first_free != RS_NO_INDEX)) return true;
+    return slab->length < slab->chunk_count * RS_SLAB_CHUNK || add_chunk(slab);
 }
 
 void *rs_slab_take(rs_slab *slab) {
     if (!rs_slab_reserve(slab)) return NULL;
-    rs_slot *slot = slot_at(slab, slab->first_free);
-    uint32_t index = slot->index, generation = slot->generation + 1;
-    RS_ASSERT(index == slab->first_free);
-    RS_CHECK(slot->next_free == RS_NO_INDEX || slot->next_free < rs_slab_len(slab));
-    slab->first_free = slot->next_free;
+    uint32_t index = slab->first_free, generation = 0;
+    if (RS_LIKELY(index != RS_NO_INDEX)) {
+        const rs_slot *slot = slot_at(slab, index);
+        RS_ASSERT(slot->index == index);
+        RS_CHECK(slot->next_free == RS_NO_INDEX || slot->next_free < slab->length);
+        slab->first_free = slot->next_free;
+        generation = slot->generation;
+    } else {
+        index = slab->length++;
+    }
     slab->used++;
+    rs_slot *slot = slot_at(slab, index);
     memset(slot, 0, slab->size);
     slot->index = index;
-    slot->generation = generation ? generation : 1;
+    slot->generation = generation + 1 ? generation + 1 : 1;
     return slot;
 }
 

@@ -32,7 +32,8 @@ typedef struct {
     size_t size;                /* of a slot */
     uint32_t chunk_count;
     uint32_t chunk_capacity;
-    uint32_t first_free;        /* RS_NO_INDEX: there is none */
+    uint32_t length;            /* slots that were ever given out; the memory behind them is not touched before */
+    uint32_t first_free;        /* of these; RS_NO_INDEX: there is none */
     uint32_t used;
     uint32_t limit;             /* so many at the same time */
 } rs_slab;
@@ -48,7 +49,7 @@ void *rs_slab_take(rs_slab *slab);
 void rs_slab_give(rs_slab *slab, void *slot);
 
 /* How many slots there are, free ones as well. */
-static inline uint32_t rs_slab_len(const rs_slab *slab) { return slab->chunk_count * RS_SLAB_CHUNK; }
+static inline uint32_t rs_slab_len(const rs_slab *slab) { return slab->length; }
 
 /* The slot at an index below that; `type` is what lies in it. */
 #define RS_SLAB_AT(slab, type, index) (&((type *)(slab)->chunks[(index) / RS_SLAB_CHUNK])[(index) % RS_SLAB_CHUNK])
