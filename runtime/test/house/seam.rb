@@ -36,7 +36,7 @@ class Seam
   MEMBERS = /(?<members>(?:[^{}]|(?<braces>\{(?:[^{}]|\g<braces>)*\}))*)/
   STRUCT = /^(?<head>typedef struct(?: \w+)? \{)#{MEMBERS}(?<tail>\} (?<name>\w+);)/
   # How what is in a table is found, which only the engine's functions know.
-  TABLES = { "rs_slab" => %w[chunks chunk_count chunk_capacity first_free], "rs_descriptors" => %w[table capacity] }.freeze
+  TABLES = { "rs_slab" => %w[chunks chunk_count chunk_capacity length first_free], "rs_descriptors" => %w[table capacity] }.freeze
   # What stands behind a brace is the name of a struct inside, of which the members are const.
   MEMBER = /(?<=[;{]|\A)[^;{}]+;/
 

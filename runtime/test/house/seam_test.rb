@@ -29,14 +29,14 @@ class SeamTest < Minitest::Test
   TABLES = <<~C
     typedef struct {
         void **chunks;
-        unsigned chunk_count, chunk_capacity, first_free;
+        unsigned chunk_count, chunk_capacity, length, first_free;
         unsigned used;
     } rs_slab;
     typedef struct {
         void *table;
         unsigned capacity;
     } rs_descriptors;
-    static inline unsigned rs_slab_len(const rs_slab *slab) { return slab->chunk_count; }
+    static inline unsigned rs_slab_len(const rs_slab *slab) { return slab->length; }
   C
 
   def test_each_look_into_a_table_is_found

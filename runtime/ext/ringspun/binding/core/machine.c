@@ -89,8 +89,8 @@ static size_t machine_size(const void *data) {
     const rsb_machine *machine = data;
     const rs_machine *engine = &machine->engine;
     if (!was_opened(machine)) return rsb_machine_bytes;
-    return rsb_machine_bytes + machine->runners.capacity * sizeof(VALUE) + rs_slab_len(&engine->strands.slab) * sizeof(rs_strand) +
-           rs_slab_len(&engine->ops->slab) * sizeof(rs_op);
+    return rsb_machine_bytes + machine->runners.capacity * sizeof(VALUE) + rs_slab_bytes(&engine->strands.slab) +
+           rs_slab_bytes(&engine->ops->slab);
 }
 
 /* While it is open its thread pins it. */

@@ -22,6 +22,7 @@ static rs_slot *slot_at(const rs_slab *slab, uint32_t index) {
 
 static bool add_chunk(rs_slab *slab) {
     RS_ASSERT(slab->first_free == RS_NO_INDEX && slab->used == slab->length);
+    RS_ASSERT(slab->length == slab->chunk_count * RS_SLAB_CHUNK);
     if (slab->chunk_count == slab->chunk_capacity) {
         uint32_t capacity = slab->chunk_capacity ? slab->chunk_capacity * 2 : 4;
         void **chunks = rs_try_realloc(slab->chunks, sizeof(void *) * capacity);

@@ -48,8 +48,10 @@ bool rs_slab_reserve(rs_slab *slab);
 void *rs_slab_take(rs_slab *slab);
 void rs_slab_give(rs_slab *slab, void *slot);
 
-/* How many slots there are, free ones as well. */
+/* How many slots were ever given out, those that are free again as well. */
 static inline uint32_t rs_slab_len(const rs_slab *slab) { return slab->length; }
+
+static inline size_t rs_slab_bytes(const rs_slab *slab) { return slab->chunk_count * RS_SLAB_CHUNK * slab->size; }
 
 /* The slot at an index below that; `type` is what lies in it. */
 #define RS_SLAB_AT(slab, type, index) (&((type *)(slab)->chunks[(index) / RS_SLAB_CHUNK])[(index) % RS_SLAB_CHUNK])
