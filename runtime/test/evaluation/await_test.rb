@@ -245,7 +245,7 @@ class EvaluationWaitTest < Minitest::Test
 
   def test_in_order_of_time_and_first_come_first_served_on_ties
     order = []
-    waits = [3, 1, 2, 1, 3].map.with_index { |times, i| conproc { wait(times * 0.02).then { order << i } }.call_detached }
+    waits = [3, 1, 2, 1, 3].map.with_index { |times, i| conproc { wait(times * 0.03).then { order << i } }.call_detached }
     waits.each(&:await_result)
     assert_equal [1, 3, 2, 0, 4], order
   end

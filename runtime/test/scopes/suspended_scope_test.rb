@@ -30,7 +30,7 @@ class SuspendedScopeTest < Minitest::Test
 
   def timed(limit, seconds = 0) = generator(seconds) { |body| machine.timeout(limit, &body) }
 
-  # Longer than any limit that these tests set.
+  # Longer than the limits that are to pass meanwhile.
   def outlast = machine.sleep(0.03)
 
   def test_the_timeout_of_a_suspended_generator_does_not_reach_its_caller

@@ -105,7 +105,7 @@ class StockIOTest < Minitest::Test
       assert_equal [[readers[1]], [], []], chosen.await
       assert_equal [[readers[1]], pairs.map(&:last), []], IO.select(readers, pairs.map(&:last), nil, 0)
       readers[1].read_nonblock(1)
-      assert_nil parked { IO.select(readers, nil, nil, 0.01) }.await
+      assert_nil parked { IO.select(readers, nil, nil, 0.1) }.await
     end
   end
 

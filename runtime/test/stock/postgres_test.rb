@@ -139,7 +139,7 @@ class StockPostgresTest < Minitest::Test
         connected { |speaker| speaker.exec("NOTIFY news, 'to all'") }
         waiting.join
         assert_equal ["news", "to all"], @heard
-        assert_nil parked { listener.wait_for_notify(0.01) }.await
+        assert_nil parked { listener.wait_for_notify(0.1) }.await
       end
     end
   end

@@ -97,7 +97,7 @@ class StockRedisTest < Minitest::Test
         waiting = parked { channel.next_event }
         connected { |client| client.call("PUBLISH", "news", "heard") }
         assert_equal %w[message news heard], waiting.await
-        assert_nil parked { channel.next_event(0.01) }.await
+        assert_nil parked { channel.next_event(0.1) }.await
         channel.close
       end
     end

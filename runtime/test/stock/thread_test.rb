@@ -16,7 +16,7 @@ class StockThreadTest < Minitest::Test
   def test_a_timeout_that_fires
     turns = 0
     Ringspun.run do
-      waiting = parked { error_of { Timeout.timeout(0.01) { Thread::Queue.new.pop } } }
+      waiting = parked { error_of { Timeout.timeout(0.1) { Thread::Queue.new.pop } } }
       machine.yield.then { turns += 1 } while waiting.alive?
       assert_equal [Timeout::Error, "execution expired"], [waiting.await.class, waiting.await.message]
     end
@@ -35,7 +35,7 @@ class StockThreadTest < Minitest::Test
   def test_a_timeout_with_a_class_and_a_message_around_io
     reader, writer = IO.pipe
     Ringspun.run do
-      waiting = parked { error_of { Timeout.timeout(0.01, Failure, "too late") { reader.read } } }
+      waiting = parked { error_of { Timeout.timeout(0.1, Failure, "too late") { reader.read } } }
       assert_equal [Failure, "too late"], waiting.await.then { |error| [error.class, error.message] }
     end
   ensure
@@ -46,7 +46,7 @@ class StockThreadTest < Minitest::Test
     Ringspun.run do
       waiting = parked do
         Timeout.timeout(30) do
-          error_of { Timeout.timeout(0.01) { sleep } }.class
+          error_of { Timeout.timeout(0.1) { sleep } }.class
         end
       end
       assert_equal Timeout::Error, waiting.await

@@ -390,7 +390,7 @@ class FairnessTest < Minitest::Test
 
   def test_a_deadline_is_not_starved_by_yielding_strands
     expired = false
-    waiting = parked do
+    waiting = machine.spin do
       machine.timeout(0.01) { machine.sleep }
     rescue Ringspun::TimeoutError
       expired = true

@@ -132,7 +132,7 @@ module ConcurrentlyPrograms
     concurrent_proc { wait(0.04) && waiting.conclude_to(:value) }.call_nonblock
     waiting.await_result(limit)
   end
-  # The byte comes before the stall, and the limit is not up before it, on a busy machine either: others whose time is up go first.
+  # The byte is written before the stall, and the limit must not be over by then: the gem would take the limit first.
   program("late: await_readable") do
     reader, writer = IO.pipe
     concurrently { ConcurrentlyPrograms.stall if writer << "x" }
