@@ -238,8 +238,8 @@ class PostgresPoolTest < Minitest::Test
     server.close
   end
 
-  HANGING = [->(pool) { pool.session(timeout: 0.01) {} }, ->(pool) { pool.transaction(timeout: 0.01) {} },
-             ->(pool) { pool.stream("select 1", timeout: 0.01) {} }].freeze
+  HANGING = [->(pool) { pool.session(timeout: 0.05) {} }, ->(pool) { pool.transaction(timeout: 0.05) {} },
+             ->(pool) { pool.stream("select 1", timeout: 0.05) {} }].freeze
   private_constant :HANGING
 
   def test_a_connection_that_takes_too_long_to_open_for_who_has_no_deadline
