@@ -7,12 +7,15 @@ require "bench/web_servers/answer"
 
 path, processes, ready = ARGV
 server = UNIXServer.new(path)
+gate, opener = IO.pipe
 pids = []
 trap(:TERM) { exit }
 begin
   Integer(processes).times do
     pids << fork do
       trap(:TERM, :DEFAULT)
+      opener.close
+      gate.read # nobody asks, and so nobody ends this, before all are in the list of those to end
       IO.for_fd(Integer(ready)).syswrite(".")
       loop do
         socket = server.accept
@@ -21,6 +24,7 @@ begin
       end
     end
   end
+  opener.close
   Process.waitall
 ensure
   pids.each { |pid| Process.kill(:TERM, pid) }
