@@ -45,21 +45,19 @@ bool rs_slab_reserve(rs_slab *slab) {
 
 void *rs_slab_take(rs_slab *slab) {
     if (!rs_slab_reserve(slab)) return NULL;
-    uint32_t index = slab->first_free, generation = 0;
-    if (RS_LIKELY(index != RS_NO_INDEX)) {
-        const rs_slot *slot = slot_at(slab, index);
+    bool first_time = slab->first_free == RS_NO_INDEX;
+    uint32_t index = first_time ? slab->length++ : slab->first_free, generation = 1;
+    rs_slot *slot = slot_at(slab, index);
+    if (RS_LIKELY(!first_time)) {
         RS_ASSERT(slot->index == index);
         RS_CHECK(slot->next_free == RS_NO_INDEX || slot->next_free < slab->length);
         slab->first_free = slot->next_free;
-        generation = slot->generation;
-    } else {
-        index = slab->length++;
+        generation = slot->generation + 1;
     }
     slab->used++;
-    rs_slot *slot = slot_at(slab, index);
     memset(slot, 0, slab->size);
     slot->index = index;
-    slot->generation = generation + 1 ? generation + 1 : 1;
+    slot->generation = generation ? generation : 1;
     return slot;
 }
 
