@@ -33,7 +33,7 @@ module Strands
     until yield
       turns += 1
       late = turns >= TURNS_MAX && Process.clock_gettime(Process::CLOCK_MONOTONIC) - began > SECONDS_MAX
-      flunk "#{what}: still not so after #{turns} turns #{strand.inspect if strand}" if late
+      flunk ["#{what}: still not so after #{turns} turns", strand&.inspect].compact.join(": ") if late
       machine.yield
     end
   end

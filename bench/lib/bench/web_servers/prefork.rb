@@ -15,7 +15,7 @@ begin
     pids << fork do
       trap(:TERM, :DEFAULT)
       opener.close
-      gate.read # nobody asks, and so nobody ends this, before all are in the list of those to end
+      gate.read # until the parent has the number of each child, for who has their answers may end it at once
       IO.for_fd(Integer(ready)).syswrite(".")
       loop do
         socket = server.accept
