@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "tempfile"
+require "support/expected_failures"
+require "support/seeds"
+require "support/shrink"
+
+# What the random programs share.
+class RandomSupportTest < Minitest::Test
+  DAY = 24 * 60 * 60
+
+  def test_seeds_begin_anew_each_day
+    noon = Time.at(20_000 * DAY + DAY / 2)
+    assert_equal [20_000_000_000, 20_000_000_001], Seeds.of_the_day(2, env: {}, now: noon)
+    assert_equal Seeds.of_the_day(2, env: {}, now: noon), Seeds.of_the_day(2, env: {}, now: noon + 60)
+    assert_empty Seeds.of_the_day(9, env: {}, now: noon) & Seeds.of_the_day(9, env: {}, now: noon + DAY)
+  end
+
+  def test_seeds_that_the_environment_names
+    assert_equal [7], Seeds.of_the_day(2, env: { "RINGSPUN_SEED" => "7", "RINGSPUN_SEEDS" => "3" })
+    assert_equal 3, Seeds.of_the_day(2, env: { "RINGSPUN_SEEDS" => "3" }).size
+  end
+
+  def test_a_program_shrinks_to_the_steps_that_fail
+    100.times do |seed|
+      random = Random.new(seed)
+      steps = (0...random.rand(1..60)).to_a
+      guilty = steps.sample(random.rand(1..[3, steps.size].min), random:).sort
+      assert_equal guilty, Shrink.smallest(steps) { |some| (guilty - some).empty? }, "seed #{seed}"
+    end
+  end
+
+  def test_a_program_shrinks_by_as_many_tries_as_it_may
+    tried = 0
+    smaller = Shrink.smallest((0...100).to_a, tries: 10) { |some| (tried += 1) && some.include?(99) && some.include?(0) }
+    assert_equal 10, tried
+    assert_equal [0, 99], smaller & [0, 99]
+  end
+
+  def test_a_program_that_always_fails_shrinks_to_nothing
+    assert_empty Shrink.smallest([1, 2, 3]) { true }
+    assert_empty Shrink.smallest([]) { flunk "nothing is left to be tried" }
+  end
+
+  def test_failures_that_are_expected
+    Tempfile.create("expected") do |file|
+      file.write([{ "generator" => "a", "pattern" => "lost.*byte", "defect" => "a byte is lost" },
+                  { "generator" => "b", "pattern" => ".", "defect" => "another's" }].to_yaml)
+      file.close
+      expected = ExpectedFailures.new(file.path, "a")
+      assert expected.known?("seed 1: lost\none byte")
+      refute expected.known?("seed 2: doubled")
+      assert_equal "1 x expected: a byte is lost", expected.to_s
+    end
+    refute ExpectedFailures.new("/nowhere.yml", "a").known?("x")
+  end
+end

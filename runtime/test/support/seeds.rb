@@ -1,0 +1,17 @@
+# frozen_string_literal: true
+
+# The seeds of random programs. RINGSPUN_SEED names a single one, to run it again; RINGSPUN_SEEDS says how many there are to be,
+# as for the night. Otherwise a test takes as many as it asks for. They begin anew each day, so that every day tries others.
+module Seeds
+  SECONDS_A_DAY = 24 * 60 * 60
+  SEEDS_A_DAY = 1_000_000
+
+  # @param count [Integer] how many, where the environment does not say
+  # @return [Array<Integer>]
+  def self.of_the_day(count, env: ENV, now: Time.now)
+    return [Integer(env["RINGSPUN_SEED"])] if env["RINGSPUN_SEED"]
+
+    first = now.to_i / SECONDS_A_DAY * SEEDS_A_DAY
+    Array.new(Integer(env.fetch("RINGSPUN_SEEDS", count))) { |index| first + index }
+  end
+end
