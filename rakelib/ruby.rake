@@ -22,7 +22,10 @@ def for_this_ruby(files) = ENV["MATRIX"] == "1" ? files.reject { |path| File.rea
 # A pattern that no longer matches any file must not look like tests that have passed.
 def some(files) = files.empty? ? abort("no test ran: no file matches") : files
 
-def test_pass(name, files, env = {}) = pass(name, RbConfig.ruby, "-w", "bin/support/run_tests.rb", *some(files), env:)
+# @param ruby [Array<String>] options of the Ruby that runs them
+def test_pass(name, files, env = {}, ruby: [])
+  pass(name, RbConfig.ruby, "-w", "bin/support/run_tests.rb", *ruby.map { |option| "--ruby=#{option}" }, *some(files), env:)
+end
 
 # The comment of files that have a process of their own, by the name of the pass. `collections` are tests that collect at every
 # allocation, which takes longer the more objects others have left. `crowds` leave most, stacks of strands, which each fork

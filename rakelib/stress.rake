@@ -139,7 +139,7 @@ end
 
 # A pass that loads the instrumented libraries before those of the tree are found.
 def asan_pass(name, files)
-  pass(name, RbConfig.ruby, "-w", "-I#{ASAN_LIB}", "-rringspun/postgres", "bin/support/run_tests.rb", *some(files), env: asan_env)
+  test_pass(name, files, asan_env, ruby: ["-I#{ASAN_LIB}", "-rringspun/postgres"])
 end
 
 namespace :test do

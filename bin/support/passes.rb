@@ -1,11 +1,13 @@
 # frozen_string_literal: true
 
 require "etc"
+require "rbconfig"
 require "tempfile"
 
 # Runs passes beside each other, JOBS at a time (by default as many as there are processors). A pass is a command that can run
 # beside others. Its output is printed in one piece when it has ended, and that of failed ones again at the end, where a person
-# looks. All run, whatever fails: the second failure may explain the first. A single pass prints as it goes.
+# looks; failures of tests are told at once as well. All run, whatever fails: the second failure may explain the first. A single
+# pass prints as it goes. At the end stands what each has cost.
 class Passes
   Pass = Data.define(:name, :command, :env)
 
@@ -36,11 +38,16 @@ class Passes
 
   private
 
-  Ended = Data.define(:pass, :output, :status, :seconds) do
-    def passed? = status.success?
-    def to_s = format("%<seconds>6.1f s  %<how>s%<name>s", seconds:, name: pass.name, how: passed? ? "" : "FAILED: ")
+  METERED = File.expand_path("metered.rb", __dir__)
+
+  # status: as wait(2) has it. seconds: by the clock. cpu: seconds of processors, children included.
+  Ended = Data.define(:pass, :output, :status, :seconds, :cpu) do
+    def passed? = status.zero?
+    def to_s = format("%<cpu>7.1f s CPU %<seconds>6.1f s  %<how>s%<name>s", cpu:, seconds:, name: pass.name, how:)
+    def how = passed? ? "" : "FAILED: "
     def tests = output.scan(/^\w[\w:]*#test_\w+/).uniq
-    def reason = status.signaled? ? "signal #{Signal.signame(status.termsig)}" : "exit #{status.exitstatus}"
+    def signal = status & 0x7f # as WTERMSIG does it
+    def reason = signal.zero? ? "exit #{status >> 8}" : "signal #{Signal.signame(signal)}"
   end
 
   def work
@@ -55,18 +62,39 @@ class Passes
 
   def take(pass)
     began = now
-    return Ended.new(pass:, output: "", status: wait(spawn(pass.env, *pass.command)), seconds: now - began) if @alone
+    return ended(pass, "", began, meter(pass)) if @alone
 
     # Into a file, because a process that a pass leaves running could hold a pipe open for ever.
     Tempfile.create("pass") do |output|
-      status = wait(spawn(pass.env, *pass.command, in: File::NULL, %i[out err] => output))
-      Ended.new(pass:, output: File.read(output.path), status:, seconds: now - began)
+      told = meter(pass, in: File::NULL, %i[out err] => output)
+      ended(pass, File.read(output.path), began, told)
     end
   end
 
+  def ended(pass, output, began, (status, cpu))
+    Ended.new(pass:, output:, status: status.to_i, seconds: now - began, cpu: cpu.to_f)
+  end
+
+  # @return [Array(String, String)] what metered.rb says
+  def meter(pass, **redirections)
+    reader, writer = IO.pipe
+    live = @out.dup if tells_at_once?
+    env = live ? { "RINGSPUN_LIVE" => live.fileno.to_s } : {}
+    wait(spawn({ **env, **pass.env }, RbConfig.ruby, "--disable-gems", METERED, writer.fileno.to_s, *pass.command,
+               **[writer, live].compact.to_h { |io| [io, io] }, **redirections))
+    writer.close
+    said = reader.read.split
+    said.empty? ? [Signal.list.fetch("KILL").to_s, "0"] : said
+  ensure
+    [reader, live].compact.each(&:close)
+  end
+
+  # Whether tests have to be told of at once, for the output of their pass comes when it has ended.
+  def tells_at_once? = !@alone && @out.is_a?(IO)
+
   def wait(pid)
     @lock.synchronize { @running << pid }
-    Process.wait2(pid).last
+    Process.wait(pid)
   ensure
     @lock.synchronize { @running.delete(pid) }
   end
@@ -84,7 +112,7 @@ class Passes
   def report
     return if @alone
 
-    @out.puts "", "== all passes", @ended
+    @out.puts "", "== all passes", @ended, format("%<cpu>7.1f s CPU in all", cpu: @ended.sum(&:cpu))
     failures.each { |ended| tell(ended) }
     # Last only their names, for of a long output some see no more than the end.
     failures.each { |ended| @out.puts "", "FAILED: #{ended.pass.name}", ended.tests }

@@ -1,19 +1,19 @@
 # frozen_string_literal: true
 
-# Runs the named Minitest files in one process. Options (-n, --seed, -v) go to Minitest.
+# Runs the named Minitest files in one process, and watches it. Options (-n, --seed, -v) go to Minitest; --ruby=OPTION goes to the
+# Ruby that runs them. RINGSPUN_TEST_LIMIT_SECONDS allows a test to take longer than usual. RINGSPUN_SUPERVISOR=none: nobody
+# watches, and the tests have the terminal, as a debugger wants it.
 
-require "bundler/setup"
-# A newer RubyGems would load Bundler by this in every child, also if a test has removed it from RUBYOPT.
-ENV.delete("BUNDLER_SETUP")
+require "rbconfig"
+require_relative "supervisor"
 
-root = File.expand_path("../..", __dir__)
-%w[postgres jobs runtime].product(%w[test lib]) { |gem, folder| $LOAD_PATH.unshift(File.join(root, gem, folder)) }
+for_ruby, arguments = ARGV.partition { |argument| argument.start_with?("--ruby=") }
+ruby = [RbConfig.ruby, "-w", *for_ruby.map { |argument| argument.delete_prefix("--ruby=") }]
+command = [*ruby, File.expand_path("test_process.rb", __dir__), *arguments]
+exec({ "RINGSPUN_SUPERVISOR" => nil }, *command) if ENV["RINGSPUN_SUPERVISOR"] == "none"
 
-files = ARGV.select { |argument| argument.end_with?(".rb") }
-ARGV.replace(ARGV - files)
-
-require "minitest/autorun"
-files.each { |file| require File.expand_path(file) }
-
-# For Minitest a run without any test is a success.
-abort "no test ran" if Minitest::Runnable.runnables.all? { |test_class| test_class.methods_matching(/\Atest_/).empty? }
+live = ENV.delete("RINGSPUN_LIVE")
+# With a collection at every allocation all takes longer.
+seconds = ENV.fetch("RINGSPUN_TEST_LIMIT_SECONDS") { "600" if ENV["RINGSPUN_GC_STRESS"] == "1" }
+limits = Watchdog::Limits.of(seconds)
+exit Supervisor.new(command, limits:, live: live && IO.for_fd(Integer(live))).run

@@ -11,8 +11,8 @@ class FaultRunTest < Minitest::Test
 
   def test_nothing_is_lost_and_nothing_is_left
     # It has patience of its own with each of its steps.
-    tick = -> { Watchdog.watch("#{self.class}##{name}") }
-    run = FaultRun.new(seconds: SECONDS, seed: Integer(ENV.fetch("SEED", rand(1_000_000).to_s)), tick:)
+    seed = Integer(ENV.fetch("SEED", rand(1_000_000).to_s))
+    run = FaultRun.new(seconds: SECONDS, seed:, tick: Supervised.method(:tick))
     problems = run.run
     puts run
     assert_empty problems, "#{run}; SEED=#{run.seed} begins with the same faults\n#{problems.join("\n")}"

@@ -49,7 +49,7 @@ class MemoryFaultRunTest < Minitest::Test
     @verbs = verbs
     @total = Hash.new(0)
     seeds.each do |seed|
-      Watchdog.watch("#{self.class}##{name} of seed #{seed}")
+      Supervised.tick
       fault_run(seed).each { |fault, count| @total[fault] += count }
     end
     puts "fault run in memory #{what}, #{seeds.count} seeds: #{@total.map { |name, count| "#{count} #{name}" }.join(", ")}"

@@ -28,7 +28,7 @@ class Ruby4Test < Minitest::Test
       define_method("test_as_on_ruby_#{version}_#{name}") do
         env = { "RUBYOPT" => "-r#{DOUBLE}", "RINGSPUN_DOUBLE" => version.tr("_", ".") }
         paths = files.map { |file| "runtime/test/#{file}" }
-        output, status = Open3.capture2e(env, RbConfig.ruby, "-w", "bin/support/run_tests.rb", *paths, chdir: ROOT)
+        output, status = Open3.capture2e(env, RbConfig.ruby, "-w", "bin/support/test_process.rb", *paths, chdir: ROOT)
         assert_predicate status, :success?, output
       end
     end

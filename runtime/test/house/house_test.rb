@@ -47,17 +47,8 @@ class HouseTest < Minitest::Test
     assert_equal ["a\nb\n", "#{Ringspun::VERSION}\n", 4], [answer.out, answer.err, answer.status.exitstatus]
   end
 
-  def test_the_watchdog_ends_a_test_that_hangs
-    # With Bundler, which knows where Minitest is.
-    answer = ruby_child(<<~RUBY, env: { "RUBYOPT" => "-rbundler/setup", "RINGSPUN_TEST_LIMIT_SECONDS" => "1" })
-      require "test_helper"
-      Class.new(Minitest::Test) { def test_hangs = system("sleep 600") && sleep }
-    RUBY
-    assert_match(/test_hangs runs longer than 1 s.*sleep.*test_hangs runs longer than 1 s\.$/m, answer.err)
-    refute_predicate answer.status, :success?
-  end
-
   def test_what_has_no_backend_is_left_out_only_when_asked
+    # With Bundler, which knows where Minitest is.
     code = <<~RUBY
       require "test_helper"
       require "support/on_simulation"

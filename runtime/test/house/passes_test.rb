@@ -26,7 +26,7 @@ class PassesTest < Minitest::Test
   def headings(lines) = lines.grep(/\A==/).map { |line| line.sub(/, \d+ s\z/, "") }
 
   # The list at the end, without seconds, in alphabetical order.
-  def listed(lines) = lines.filter_map { |line| line[/\A *\d+\.\d s  (.*)/, 1] }.sort
+  def listed(lines) = lines.filter_map { |line| line[/\A *\d+\.\d s CPU +\d+\.\d s  (.*)/, 1] }.sort
 
   # What it prints that has the tasks.
   def with_rake(code, env = {})
@@ -125,8 +125,7 @@ class PassesTest < Minitest::Test
       passed, lines = run_all(shell("leaves one", "echo left; cat $1 & exit 0", fifo), shell("other", "true"))
       assert passed
       assert_includes lines, "left"
-    ensure
-      File.write(fifo, "") # and so it ends
+      assert_match(/^left running, and ended: .*#{fifo}/, lines.join("\n"))
     end
   end
 
@@ -139,8 +138,8 @@ class PassesTest < Minitest::Test
     %w[INT TERM].each do |signal|
       answer = ruby_child(<<~'RUBY', SCRIPT, signal)
         load ARGV.shift
-        sleeping = Passes.pass("sleeps", "sh", "-c", "trap 'echo told; exit 1' INT; kill -$1 $PPID; while :; do sleep 0.01; done",
-                               "sh", ARGV.shift)
+        sleeping = Passes.pass("sleeps", "sh", "-c", "trap 'echo told; exit 1' INT; kill -$1 $2; while :; do sleep 0.01; done",
+                               "sh", ARGV.shift, Process.pid)
         begin
           Passes.new([sleeping, Passes.pass("never", "echo", "never")], jobs: 1).run
         rescue SignalException => error
@@ -148,7 +147,8 @@ class PassesTest < Minitest::Test
         end
       RUBY
       assert_empty answer.err
-      assert_match(/^told\n.*^ +\S+ s  FAILED: sleeps\n.*^#{signal == "INT" ? "Interrupt" : "SignalException"}\n\z/m, answer.out)
+      error = signal == "INT" ? "Interrupt" : "SignalException"
+      assert_match(/^told\n.*^ +\S+ s CPU +\S+ s  FAILED: sleeps\n.*^#{error}\n\z/m, answer.out)
       refute_match(/^never/, answer.out)
     end
   end

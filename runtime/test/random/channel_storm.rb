@@ -39,7 +39,7 @@ module ChannelStorm
   def storm(capacity:, seconds: share)
     @seed, @random = Random.new_seed, 0
     @lock, @received = Thread::Mutex.new, Hash.new { |hash, producer| hash[producer] = [] }
-    @end = Watchdog.now + seconds
+    @end = Minitest.clock_time + seconds
     one = Ringspun::Channel.new(capacity)
     takers = yield one
     sent = producers(one).map(&:value).reduce(:merge)
@@ -58,7 +58,7 @@ module ChannelStorm
 
   def got(value) = @lock.synchronize { @received[value[0]] << value[1] }
 
-  def time_left? = Watchdog.now < @end
+  def time_left? = Minitest.clock_time < @end
 
   def with_machine(&block)
     Thread.new do

@@ -104,8 +104,8 @@ module IOStorm
 
   def until_time_is_up
     seed = first = Integer(ENV.fetch("SEED") { Random.new_seed % 1_000_000_000 })
-    deadline = Watchdog.now + share
-    while Watchdog.now < deadline || seed == first
+    deadline = Minitest.clock_time + share
+    while Minitest.clock_time < deadline || seed == first
       round(seed) { yield seed }
       break if ENV["SEED"]
 
@@ -129,8 +129,8 @@ module IOStorm
   # The first round opens what Ruby opens when it is first needed. A worker that was left inside an open closes what it got
   # when it comes back, which may be after its machine's end.
   def check_descriptors
-    deadline = Watchdog.now + SETTLE_SECONDS
-    sleep(0.001) until (left = descriptors_left).empty? || Watchdog.now > deadline
+    deadline = Minitest.clock_time + SETTLE_SECONDS
+    sleep(0.001) until (left = descriptors_left).empty? || Minitest.clock_time > deadline
     assert_empty left, "descriptors outlive the round"
     @descriptors = Leaks.descriptors
   end
@@ -143,8 +143,8 @@ module IOStorm
 
   def look_back(machine, round)
     assert_empty round.complaints
-    deadline = Watchdog.now + SETTLE_SECONDS
-    machine.sleep(0.001) until machine.metrics[:ops_in_flight].zero? || Watchdog.now > deadline
+    deadline = Minitest.clock_time + SETTLE_SECONDS
+    machine.sleep(0.001) until machine.metrics[:ops_in_flight].zero? || Minitest.clock_time > deadline
     assert_equal [1, 0, 0, 0], machine.metrics.values_at(:strands_live, :ops_in_flight, :timers, :run_queue),
                  machine.describe_strands
   end

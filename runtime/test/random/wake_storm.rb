@@ -95,8 +95,8 @@ module WakeStorm
   def share = seconds.fdiv(WakeStorm.public_instance_methods(false).grep(/\Atest_/).size)
 
   def until_time_is_up
-    deadline = Watchdog.now + share
-    yield while Watchdog.now < deadline
+    deadline = Minitest.clock_time + share
+    yield while Minitest.clock_time < deadline
   end
 
   # --- values from threads ---

@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+# The part of bin/support/supervisor.rb within the process of the tests. It tells which test runs and what became of it, leaves
+# out tests that another process has run, and prints where all threads are when it is asked. Without a supervisor it does nothing.
+module Supervised
+  class << self
+    # @param fds [String, nil] numbers of two descriptors: to tell, and to be asked
+    # @param only [String, nil] a file with the names of the tests to run
+    # @param except [String, nil] a file with those of the tests to leave out
+    def start(fds, only: nil, except: nil)
+      @only = names_in(only)
+      @except = names_in(except)
+      Minitest::Runnable.singleton_class.prepend(Filter) if @only || @except
+      return unless fds
+
+      @pid = Process.pid
+      @lock = Thread::Mutex.new
+      @out, asked = fds.split(",").map { |fd| IO.for_fd(Integer(fd)).tap { |io| io.sync = true } }
+      Thread.new { answer(asked) }.name = "supervised"
+      Minitest.extensions << Plugin
+    end
+
+    # Says that the running test is alive and well, and that its limits are to count from now on: for one that takes long because
+    # it has been asked to.
+    def tick = tell(:tick)
+
+    def wanted?(test) = (@only.nil? || @only.include?(test)) && !@except&.include?(test)
+
+    # @param what [Symbol]
+    # @param more [Array<#to_s>]
+    def tell(what, *more)
+      return unless @out && Process.pid == @pid # a forked child has nothing to say
+
+      message = [what, *more].join("\0").b
+      @lock.synchronize { @out.write([message.bytesize].pack("N"), message) }
+    end
+
+    private
+
+    def names_in(path) = path && File.readlines(path, chomp: true).to_h { |name| [name, true] }
+
+    # A supervisor that is gone cannot end us any more.
+    def answer(asked)
+      asked.gets ? print_threads : Process.kill(:KILL, 0)
+    end
+
+    def print_threads
+      Thread.list.each do |thread|
+        lines = Minitest.filter_backtrace(thread.backtrace.to_a)
+        warn "", thread.inspect, *lines.map { |line| "    #{line}" }
+      end
+      tell(:printed)
+    end
+  end
+
+  module Filter
+    def filter_runnable_methods(...) = super.select { |name| Supervised.wanted?("#{self}##{name}") }
+  end
+
+  # Tells the supervisor. In the manner of Minitest: told before and after each test.
+  module Plugin
+    def self.minitest_plugin_init(_options) = Minitest.reporter << Reporter.new
+  end
+
+  Reporter = Class.new do
+    def start = nil
+    def passed? = true
+    def report = Supervised.tell(:reported)
+    def prerecord(test_class, name) = Supervised.tell(:begins, "#{test_class}##{name}")
+
+    def record(result)
+      failed = !result.passed? && !result.skipped?
+      Supervised.tell(:ended, "#{result.klass}##{result.name}", result.assertions, *(result if failed))
+    end
+  end
+end
