@@ -97,12 +97,15 @@ def mruby_documents_pass(backend, build = "plain")
        env: { "MRUBY" => File.expand_path(mruby_program(build)), "RINGSPUN_BACKEND" => backend })
 end
 
-desc "The tests of the gem for mruby, on io_uring and epoll, and under sanitizers"
-test_passes(:mruby, "mruby:plain", "mruby:sanitized") do
+desc "The tests of the gem for mruby, on io_uring and epoll"
+test_passes(:mruby, "mruby:plain") do
   %w[uring epoll].flat_map do |backend|
     [mruby_pass("mruby on #{backend}", "plain", MRUBY_TESTS, { "RINGSPUN_BACKEND" => backend }), mruby_documents_pass(backend)]
-  end << mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS)
+  end
 end
+
+desc "The tests of the gem for mruby under sanitizers"
+test_passes(:mruby_sanitized, "mruby:sanitized") { [mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS)] }
 
 desc "The tests of the gem for mruby in other builds: with few gems, values of other kinds, threads and a collection at every " \
      "allocation, under sanitizers, and what is refused"

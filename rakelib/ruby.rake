@@ -2,6 +2,8 @@
 
 # Tests, checks and documents of the Ruby part.
 
+require_relative "../bin/support/selection"
+
 TIDY_TESTS = FileList["runtime/test/house/{tidy,seam}_test.rb", "jobs/test/house/rooms_test.rb"].sort
 RUNTIME_TESTS = (FileList["runtime/test/**/*_test.rb"] - TIDY_TESTS).sort
 RAILS_TESTS = FileList["jobs/test/rails/*_test.rb"].sort
@@ -10,14 +12,20 @@ POSTGRES_TESTS = FileList["postgres/test/**/*_test.rb"].sort
 BENCH_TESTS = FileList["bench/test/**/*_test.rb"].sort
 TORTURES = FileList["runtime/test/**/*_torture.rb"].sort
 
+# Where things are kept that only save time: of rubocop here, and of ccache, see bin/support/common.sh.
+CACHE = File.join(ENV.fetch("XDG_CACHE_HOME") { File.join(Dir.home, ".cache") }, "ringspun")
+
 # The comment by which a test file says that it belongs to the short form.
 SHORT_STRESS = /^# gc stress: short$/
 
-# The comment of files for which one Ruby is enough: they are about scripts, or run many seeds of plain Ruby. With MATRIX=1 they
-# are left out, for `rake test` has run them.
-ONE_RUBY = /^# rubies: one$/
+# What is left out, and why: bin/support/selection.rb.
+def selection
+  @selection ||= Selection.new(changes: Changes.new(Dir.pwd), nightly: nightly?, second_ruby: ENV["MATRIX"] == "1")
+end
 
-def for_this_ruby(files) = ENV["MATRIX"] == "1" ? files.reject { |path| File.read(path).match?(ONE_RUBY) } : files
+def nightly? = ENV["RINGSPUN_NIGHTLY"] == "1"
+
+def for_this_ruby(files) = selection.of(some(files))
 
 # A pattern that no longer matches any file must not look like tests that have passed.
 def some(files) = files.empty? ? abort("no test ran: no file matches") : files
@@ -33,7 +41,7 @@ end
 OWN_PASS = /^# pass: (\w+)$/
 
 def split_passes(name, files, env = {})
-  own, others = some(for_this_ruby(files)).partition { |path| File.read(path).match?(OWN_PASS) }
+  own, others = for_this_ruby(files).partition { |path| File.read(path).match?(OWN_PASS) }
   in_parts = others.group_by.with_index { |_, index| "#{index % Passes.jobs + 1} of #{Passes.jobs}" }
   in_parts.merge(own.group_by { |path| File.read(path)[OWN_PASS, 1] }).map do |part, list|
     test_pass("#{name}, #{part}", list, env)
@@ -54,8 +62,13 @@ desc "The Ruby tests of the runtime, the jobs, the Postgres client and the bench
 test_passes(:ruby, :compile) do
   # In passes of their own, for the runtime's test helper watches every test of its process.
   [*split_passes("the runtime", RUNTIME_TESTS), *split_passes("the jobs", JOBS_TESTS),
-   test_pass("Postgres", for_this_ruby(POSTGRES_TESTS)),
-   test_pass("the bench", BENCH_TESTS)]
+   *whole_pass("Postgres", POSTGRES_TESTS), *whole_pass("the bench", BENCH_TESTS)]
+end
+
+# One process for all of them; none where all are left out.
+def whole_pass(name, files)
+  chosen = for_this_ruby(files)
+  chosen.empty? ? [] : [test_pass(name, chosen)]
 end
 
 # A pass for each version of Rails whose gems are here for this Ruby, see bin/support/rails.sh.
@@ -64,6 +77,7 @@ test_passes(:rails, :compile) do
   versions = FileList["tmp/setup/rails-*-#{RUBY_VERSION}"].sort.map { |stamp| stamp[/rails-([\d.]+)-/, 1] }
   abort "no test ran: the gems of Rails are missing; run bin/setup" if versions.empty? && ENV["MATRIX"] != "1"
 
+  versions.select! { |version| ENV["MATRIX"] != "1" || selection.now?("Rails #{version} on Ruby #{RUBY_VERSION}") }
   # A test may start an application three times, beside other passes.
   limit = { "RINGSPUN_TEST_LIMIT_SECONDS" => "180" }
   versions.map { |version| test_pass("Rails #{version}", RAILS_TESTS, { "RINGSPUN_RAILS" => version, **limit }) }
@@ -85,16 +99,28 @@ def server_passes(servers)
   end
 end
 
-desc "The tests of Postgres that say `servers: all` on PostgreSQL 15 and 17, and through PgBouncer with and without statements"
+desc "The tests of Postgres that say `servers: all` on PostgreSQL 15 or 17, in turns by the day, and through PgBouncer; by " \
+     "night on both, and through one that knows of prepared statements"
 test_passes(:servers, :compile) do
+  require_relative "../runtime/test/support/seeds"
   require_relative "../runtime/test/support/servers"
   here, missing = Servers::POSTGRES_VARIANTS.keys.partition { |server| Servers.postgres_here?(server) }
   puts "Nothing runs on #{missing.join(", ")}: there is none here, and bin/setup --matrix has found none." if missing.any?
-  server_passes(here)
+  server_passes(here & servers_of_the_day)
+end
+
+# Of the two versions of Postgres one a day, in turns.
+def servers_of_the_day
+  today = %w[15 17][Time.now.to_i / Seeds::SECONDS_A_DAY % 2]
+  Servers::POSTGRES_VARIANTS.keys.select do |server|
+    [today, "pgbouncer"].include?(server) || selection.now?("Postgres on #{server}", %w[postgres])
+  end
 end
 
 desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"
 test_passes(:epoll, :compile) do
+  next [] unless ENV["MATRIX"] != "1" || selection.now?("the runtime on epoll on Ruby #{RUBY_VERSION}")
+
   # Without tests that use no backend, or one of their own: the passes before have run them.
   split_passes("the runtime on epoll", RUNTIME_TESTS, { "RINGSPUN_BACKEND" => "epoll", "RINGSPUN_BACKEND_ONLY" => "1" })
 end
@@ -131,7 +157,7 @@ test_passes(:torture, :compile) do
 end
 
 desc "Formatting"
-test_passes(:rubocop) { [pass("rubocop", "rubocop", "--cache-root", "tmp/rubocop", "--format", "simple")] }
+test_passes(:rubocop) { [pass("rubocop", "rubocop", "--cache-root", "#{CACHE}/rubocop", "--format", "simple")] }
 
 desc "The signatures"
 test_passes(:rbs) do

@@ -162,17 +162,6 @@ class BenchTest::TablesTest < Minitest::Test
     end
   end
 
-  # Real children, with the sizes of the warm-up: whether the work is done, not how fast.
-  def test_peers_and_floors_do_their_work
-    work { |table| table.contenders.reject(&:backend) }
-  end
-
-  def test_ringspun_does_its_work_on_each_backend
-    skip "ringspun is not built" unless Bench::Sampler.new.probe["ringspun"].to_s.match?(/\A\d/)
-
-    work { |table| table.contenders.select(&:backend) }
-  end
-
   private
 
   def cluster = BenchTest.tables.find { |table| table.name == "cluster" }
@@ -180,34 +169,4 @@ class BenchTest::TablesTest < Minitest::Test
   def of_mruby = BenchTest.tables.select { |table| OF_MRUBY.include?(table.name) }
   def of_postgres = BenchTest.tables.select { |table| OF_POSTGRES.include?(table.name) }
   def of_concurrent_procs = BenchTest.tables.select { |table| OF_CONCURRENT_PROCS.include?(table.name) }
-
-  # Two at a time: most of it is the start of children. mruby is not built for this, which takes a minute and more.
-  def work
-    all = (BenchTest.tables - of_mruby).flat_map { |table| yield(table).map { |contender| [table, contender] } }
-    turns = Thread::Queue.new(all).close
-    complaints = Array.new(2) do
-      Thread.new do
-        found = []
-        while (turn = turns.pop)
-          found << complaint(*turn)
-        end
-        found.compact
-      end
-    end
-    assert_empty complaints.flat_map(&:value)
-  end
-
-  def complaint(table, contender)
-    size = table.warm_up_size(table.size_of(table.rows.first, contender)).merge(small(table))
-    sample = Bench::Sampler.new(time_limit: 60.0).sample(table, contender, size)
-    return if sample["real"] || sample["unavailable"]
-
-    "#{table.name} #{contender.name}: #{sample["failed"]}"
-  end
-
-  # Spawning and the seed are warmed up at length; here they need not be. A worker is not warmed up at all.
-  SMALL = { "spawn" => { count: 100 }, "jobs_seed" => { seconds: 0.05 }, "jobs_work" => { jobs: 100 },
-            "jobs_watched" => { jobs: 420 }, "jobs_calls" => { calls: 10 }, "jobs_cores" => { jobs: 200 },
-            "jobs_waiting" => { jobs: 10 }, "cluster" => { requests: 50 }, "active_job_calls" => { calls: 10 } }.freeze
-  def small(table) = SMALL.fetch(table.name, {})
 end

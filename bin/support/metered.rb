@@ -13,9 +13,10 @@ out = IO.for_fd(Integer(ARGV.shift))
 prctl = { "x86_64" => 157, "aarch64" => 167 }[RbConfig::CONFIG["host_cpu"]]
 syscall(prctl, 36, 1, 0, 0, 0) if prctl
 
-pid = nil
-%w[INT TERM].each { |signal| trap(signal) { Process.kill(signal, pid) if pid } }
+pid = asked = nil
+%w[INT TERM].each { |signal| trap(signal) { pid ? Process.kill(signal, pid) : asked = signal } }
 pid = spawn(*ARGV)
+Process.kill(asked, pid) if asked
 status = Process.wait2(pid).last
 
 # What it has left running would weigh on what comes after it.

@@ -17,6 +17,9 @@ install_packages() {
   fi
 }
 
+# What keeps objects of C between runs, where common.sh knows how to use it.
+missing_cache() { [[ $(package_installer) != apt ]] || command -v ccache >/dev/null || printf 'ccache\n'; }
+
 # The program that installs packages here, by the first of ID and ID_LIKE that is known.
 package_installer() {
   local id

@@ -10,6 +10,7 @@ require "support/servers"
 require "tmpdir"
 
 # pass: documents
+# inputs: docs, *.md, {runtime,jobs,postgres,mruby,bench}/*.md, runtime/ext, runtime/lib, jobs/lib, postgres/ext, postgres/lib
 
 # What the guides show is what happens. Every Ruby block of the READMEs and docs/ is a whole program, run here as such; each
 # line that it prints stands in the block as a `# =>` comment, in the order in which it is printed, or all of them in a

@@ -3,6 +3,7 @@
 require "test_helper"
 
 # rubies: one
+# inputs: rakelib, Rakefile
 
 # How rake counts what the engine's test programs have done.
 class EngineProgramsTest < Minitest::Test

@@ -7,6 +7,7 @@ require "rubygems/package"
 require "tmpdir"
 
 # pass: gems
+# inputs: {runtime,jobs,postgres}/*.gemspec, README.md, Gemfile, runtime/ext, runtime/lib, jobs/lib, postgres/ext, postgres/lib
 
 # The gems as users get them: built, installed without a registry, and from a Gemfile as README.md says it.
 class GemsTest < Minitest::Test

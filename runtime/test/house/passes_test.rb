@@ -6,6 +6,7 @@ require "tmpdir"
 require_relative "../../../bin/support/passes"
 
 # rubies: one
+# inputs: bin/support, rakelib, Rakefile
 
 # What `rake test` runs its passes by. Where nothing is said of JOBS there are two.
 class PassesTest < Minitest::Test
@@ -42,8 +43,9 @@ class PassesTest < Minitest::Test
   end
 
   # Which test files `rake test:ruby` would run.
-  def files_of_passes(matrix)
-    with_rake("puts TEST_PASSES.fetch(:ruby).call.flat_map(&:command).grep(/_test\\.rb\\z/)", { "MATRIX" => matrix }).sort
+  def files_of_passes(matrix, nightly)
+    with_rake("puts TEST_PASSES.fetch(:ruby).call.flat_map(&:command)", { "MATRIX" => matrix, "RINGSPUN_NIGHTLY" => nightly })
+      .grep(/\A[^ ]+_test\.rb\z/).sort
   end
 
   # What becomes of such a task when its patterns match no file.
@@ -153,14 +155,17 @@ class PassesTest < Minitest::Test
     end
   end
 
-  # The first Ruby has run them.
+  # By night. By day it leaves out more.
   def test_the_matrix_leaves_out_what_no_ruby_has_a_say_in
-    all, again = ["", "1"].map { |matrix| files_of_passes(matrix) }
+    all, again, by_day = [["", "1"], %w[1 1], ["1", ""]].map { |matrix, nightly| files_of_passes(matrix, nightly) }
     left_out = all - again
     assert_operator left_out.size, :>=, 5
     assert_empty again - all
     assert_includes left_out, "jobs/test/worker/storm_test.rb"
     assert_equal all.select { |path| File.foreach(File.join(ROOT, path)).include?("# rubies: one\n") }, left_out
+    assert_empty by_day - again
+    refute_empty by_day
+    refute_includes by_day, "runtime/test/io/bad_input_test.rb"
   end
 
   def test_a_server_has_a_pass_of_the_files_that_name_it

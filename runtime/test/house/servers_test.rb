@@ -3,6 +3,8 @@
 require "test_helper"
 require "support/servers"
 
+# inputs: runtime/test/support/servers.rb
+
 # The tests' own servers: none outlives the process that has started it, however that ends.
 class ServersTest < Minitest::Test
   include AnyBackend

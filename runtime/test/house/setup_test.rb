@@ -4,6 +4,7 @@ require "test_helper"
 require "support/setup_copy"
 
 # rubies: one
+# inputs: bin, Gemfile, Gemfile.lock, runtime/test/support/setup_copy.rb
 
 # bin/setup on a system that has all it needs. What it does where that lacks something: setup/.
 class SetupTest < Minitest::Test

@@ -5,6 +5,7 @@ require "open3"
 require "support/servers"
 
 # rubies: one
+# inputs: bin/support, runtime/test/support/supervised.rb, Gemfile.lock
 
 # Tests that hang, crash and fail, run by the script that runs all tests.
 class SupervisorTest < Minitest::Test

@@ -4,6 +4,7 @@ require "test_helper"
 require_relative "../../../bin/support/watchdog"
 
 # rubies: one
+# inputs: bin/support
 
 # When a test is to be ended, by seconds that nobody waits for.
 class WatchdogTest < Minitest::Test

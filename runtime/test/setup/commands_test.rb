@@ -4,6 +4,7 @@ require "test_helper"
 require "support/setup_copy"
 
 # rubies: one
+# inputs: bin, Gemfile, Gemfile.lock, runtime/test/support/setup_copy.rb
 
 # What the other scripts of bin/ want of bin/setup.
 class SetupCommandsTest < Minitest::Test

@@ -4,6 +4,7 @@ require "test_helper"
 require "support/setup_copy"
 
 # rubies: one
+# inputs: bin, Gemfile, Gemfile.lock, runtime/test/support/setup_copy.rb
 
 # Which Ruby bin/setup takes, on systems that have apt but no reason to use it.
 class SetupRubiesTest < Minitest::Test

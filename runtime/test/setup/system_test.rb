@@ -5,6 +5,7 @@ require "digest"
 require "support/setup_copy"
 
 # rubies: one
+# inputs: bin, Gemfile, Gemfile.lock, runtime/test/support/setup_copy.rb
 
 # bin/setup on systems that lack something.
 class SetupSystemTest < Minitest::Test
@@ -68,6 +69,15 @@ class SetupSystemTest < Minitest::Test
     assert_predicate status, :success?, err
     assert_equal [CROSS_TOOLS], installed
     assert_path_exists in_copy("tmp/setup/cross")
+  end
+
+  def test_the_matrix_wants_what_keeps_objects_where_it_is_used
+    remove "ccache"
+    run_setup
+    fake_ruby("path/ruby3.4", "3.4.1")
+    _, err, status = run_setup("--matrix")
+    assert_predicate status, :success?, err
+    assert_equal %w[ccache], installed
   end
 
   def test_the_matrix_does_without_where_the_system_has_no_such_packages_or_is_that_processor

@@ -91,12 +91,13 @@ module SetupCopy
       FileUtils.touch(in_copy(name))
     end
     link_tools
-    (COMPILERS + SERVERS + CROSS + APT + ["id"]).each { |name| program("path/#{name}", FAKES.fetch(name, "exit 0")) }
+    (COMPILERS + SERVERS + CROSS + APT + %w[id ccache]).each { |name| program("path/#{name}", FAKES.fetch(name, "exit 0")) }
     (COMPILERS + ["redis-server"]).each { |name| program("packages/#{name}", "exit 0") }
     { "gcc-aarch64-linux-gnu" => "aarch64-linux-gnu-gcc", "qemu-user" => "qemu-aarch64" }.each do |name, contents|
       program("packages/#{name}/#{contents}", "exit 0")
     end
     program("packages/pgbouncer", "echo PgBouncer 1.24.1")
+    program("packages/ccache/ccache", "exit 0")
     fake_ruby("packages/ruby")
     fake_ruby("packages/ruby3.4", "3.4.1")
     plan "cat ROOT/simulated"
@@ -148,7 +149,7 @@ module SetupCopy
   def environment(env)
     { "PATH" => in_copy("path"), "HOME" => in_copy("home"), "RINGSPUN_OS_RELEASE" => in_copy("os-release"),
       "RINGSPUN_POSTGRESQL" => in_copy("postgresql"), "RINGSPUN_SBIN" => in_copy("sbin"), "RINGSPUN_APT" => in_copy("apt"),
-      "RINGSPUN_INCLUDE" => in_copy("include"),
+      "RINGSPUN_CCACHE" => in_copy("ccache"), "RINGSPUN_INCLUDE" => in_copy("include"),
       **env.transform_keys(&:to_s) }
   end
 

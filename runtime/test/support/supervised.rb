@@ -57,20 +57,38 @@ module Supervised
     def filter_runnable_methods(...) = super.select { |name| Supervised.wanted?("#{self}##{name}") }
   end
 
-  # Tells the supervisor. In the manner of Minitest: told before and after each test.
   module Plugin
     def self.minitest_plugin_init(_options) = Minitest.reporter << Reporter.new
   end
 
-  Reporter = Class.new do
-    def start = nil
-    def passed? = true
-    def report = Supervised.tell(:reported)
-    def prerecord(test_class, name) = Supervised.tell(:begins, "#{test_class}##{name}")
+  # Tells the supervisor, and at the end which tests have used most of the processors.
+  class Reporter < Minitest::AbstractReporter
+    # The number of tests that are named, each of which has used so many seconds at least.
+    DEAREST = 6
+    SECONDS_LEAST = 1
+
+    def start = @used = {}
+
+    def report
+      dearest = @used.select { |_test, seconds| seconds >= SECONDS_LEAST }.max_by(DEAREST, &:last)
+      puts "dearest: #{dearest.map { |test, seconds| format("%<test>s %<seconds>.1f s", test:, seconds:) }.join(", ")}" if dearest.any?
+      Supervised.tell(:reported)
+    end
+
+    def prerecord(test_class, name)
+      @before = used
+      Supervised.tell(:begins, "#{test_class}##{name}")
+    end
 
     def record(result)
+      @used["#{result.klass}##{result.name}"] = used - @before
       failed = !result.passed? && !result.skipped?
       Supervised.tell(:ended, "#{result.klass}##{result.name}", result.assertions, *(result if failed))
     end
+
+    private
+
+    # Seconds of this process and of its children that have ended.
+    def used = Process.times.to_a.sum
   end
 end

@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+require_relative "changes"
+
+# Which of the test files run now, by comments that they have:
+#
+#   # inputs: bin, Gemfile*    only when one of these, or the file itself, has changed
+#   # rubies: one              not on a second Ruby: about scripts, or many seeds of plain Ruby
+#
+# By night all run. What is left out is said, with the reason.
+class Selection
+  INPUTS = /^# inputs: (.+)$/
+  ONE_RUBY = /^# rubies: one$/
+
+  # What a second Ruby runs by day: what rests on what CRuby does not promise, or hands to schedulers.
+  SECOND_RUBY = %w[cruby scheduler scheduler_io core_ext stock strands].freeze
+
+  # @param changes [Changes]
+  # @param nightly [Boolean]
+  # @param second_ruby [Boolean] another pass runs them on the first
+  def initialize(changes:, nightly: false, second_ruby: false, out: $stdout)
+    @changes = changes
+    @nightly = nightly
+    @second_ruby = second_ruby
+    @out = out
+    @told = {}
+  end
+
+  # @param files [Array<String>]
+  # @return [Array<String>]
+  def of(files)
+    chosen, others = files.partition { |path| reason(path).nil? }
+    others.group_by { |path| reason(path) }.each { |why, paths| leave_out(listed(paths), why) }
+    chosen
+  end
+
+  # Says so, once.
+  #
+  # @param what [String] files, or a pass
+  # @param why [String]
+  def leave_out(what, why)
+    @out.puts "left out, #{why}: #{what}" unless @told[[what, why]]
+    @told[[what, why]] = true
+  end
+
+  # @param what [String] a pass that runs by night
+  # @param inputs [Array<String>] files and folders; it runs by day as well when one of these has changed
+  # @return [Boolean] whether it runs now
+  def now?(what, inputs = [])
+    return true if @nightly || @changes.among(inputs)&.any?
+
+    leave_out(what, "for it runs by night#{", and when #{inputs.join(", ")} change" if inputs.any?}")
+    false
+  end
+
+  private
+
+  # Of many their folders do.
+  def listed(paths)
+    return paths.join(" ") if paths.size <= 5
+
+    paths.group_by { |path| path.split("/").first(3).join("/") }.map { |folder, all| "#{folder} (#{all.size})" }.join(" ")
+  end
+
+  # Why it does not run; nil: it does.
+  def reason(path)
+    text = File.read(path)
+    return "for one Ruby is enough" if @second_ruby && text.match?(ONE_RUBY)
+    return if @nightly
+    return "for on a second Ruby it runs by night" if @second_ruby && !of_second_ruby?(path)
+
+    inputs = text[INPUTS, 1]&.split(", ") or return
+    return unless @changes.among([*inputs, path])&.empty?
+
+    "for nothing of #{inputs.join(", ")} has changed (#{@changes.basis})"
+  end
+
+  def of_second_ruby?(path) = SECOND_RUBY.any? { |folder| path.include?("runtime/test/#{folder}/") }
+end
