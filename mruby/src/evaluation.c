@@ -219,9 +219,10 @@ static mrb_value evaluation_conclude_to(mrb_state *mrb, mrb_value self) {
     mrb_value error = rsm_error(mrb, "Cancelled", "cancelled: its evaluation was concluded");
     mrb_ary_set(mrb, evaluation->kept, CANCELS, error);
     rsm_deliver(mrb, machine, strand, error, true);
-    if (rs_await_begin(&machine->engine, &evaluation->engine.unwinders, RS_NEVER) == 0) {
+    if (rs_park_begin(&machine->engine, RS_WAIT_EVALUATION, 0, RS_NEVER) == 0) { /* no rs_await_begin: a resume may not end it */
         rsm_raise_wake(mrb, machine, machine->engine.refusal);
     }
+    rs_list_append(&machine->engine, &evaluation->engine.unwinders, running, 0);
     return rsm_park(mrb, machine, running->user, after_unwinding);
 }
 

@@ -72,6 +72,25 @@ class EvaluationConcludeTest < Minitest::Test
     assert_equal %i[begins ends], ensured
   end
 
+  def test_a_resume_does_not_end_its_own_wait
+    seen = []
+    target = begun do
+      wait(Float::INFINITY)
+    ensure
+      wait(0.005)
+      seen << :ensured
+    end
+    concluder = begun do
+      target.conclude_to(1)
+      seen << :concluded
+      Ringspun.await_resume!(within: 0, timeout_result: :late)
+    end
+    refute_predicate concluder, :waiting?
+    assert_raises(Evaluation::Error) { concluder.resume!(:resumed) }
+    assert_equal :late, concluder.await_result
+    assert_equal %i[ensured concluded], seen
+  end
+
   def test_waiters_go_on_after_it
     order = []
     evaluation = waiting(order)
