@@ -9,6 +9,11 @@ MRUBY_SHARED = %w[await call conclude data detached errors fastest nested nonblo
 end
 MRUBY_TESTS = FileList["mruby/test/*_test.rb"].sort + MRUBY_SHARED
 MRUBY_SUPPORT = %w[minitest shared strands descriptors evaluations].map { |name| "mruby/test/support/#{name}.rb" }.freeze
+# Random programs, of generators that CRuby has too, and what they need beside the support of the others.
+MRUBY_RANDOM = %w[mruby/test/support/environment.rb mruby/test/support/expected_failures.rb
+                  runtime/test/support/seeds.rb runtime/test/support/shrink.rb
+                  runtime/test/random/evaluation_trees.rb runtime/test/random/evaluation_trees/node.rb
+                  runtime/test/evaluation/tree_test.rb].freeze
 # Those that are slow under MRB_GC_STRESS are left out there.
 MRUBY_STRESS_TESTS = %w[fiber gc scope].map { |name| "mruby/test/#{name}_test.rb" }.freeze
 MRUBY_SANITIZE = %w[-fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -DRS_CHECKED].freeze
@@ -63,11 +68,20 @@ task "mruby:#{MRUBY_PEER}" do
               { "BENCH_CONCURRENTLY" => folders.join(File::PATH_SEPARATOR) })
 end
 
-def mruby_pass(name, build, files, env = {})
+def mruby_pass(name, build, files, env = {}, limit: 300)
   abort "no test ran: there is no mruby/test/*_test.rb" if files.empty?
 
   required = [*MRUBY_SUPPORT, *files].flat_map { |file| ["-r", file] }
-  pass(name, "timeout", "--kill-after=5", "300", mruby_program(build), *required, "mruby/test/support/run.rb", env:)
+  pass(name, "timeout", "--kill-after=5", limit, mruby_program(build), *required, "mruby/test/support/run.rb", env:)
+end
+
+# @param builds [Hash{Array(String, String) => String}] a build and a backend => the number of seeds for each generator, where
+#   RINGSPUN_SEEDS does not say it
+def mruby_random_passes(builds)
+  builds.map do |(build, backend), seeds|
+    mruby_pass("random programs on mruby, #{build}, on #{backend}", build, MRUBY_RANDOM,
+               { "RINGSPUN_BACKEND" => backend, "RINGSPUN_SEEDS" => ENV.fetch("RINGSPUN_SEEDS", seeds) }, limit: 3600)
+  end
 end
 
 # A program that opens states in several threads.
@@ -101,11 +115,16 @@ desc "The tests of the gem for mruby, on io_uring and epoll"
 test_passes(:mruby, "mruby:plain") do
   %w[uring epoll].flat_map do |backend|
     [mruby_pass("mruby on #{backend}", "plain", MRUBY_TESTS, { "RINGSPUN_BACKEND" => backend }), mruby_documents_pass(backend)]
-  end
+  end + mruby_random_passes(%w[plain uring] => "1000", %w[plain epoll] => "1000")
 end
 
-desc "The tests of the gem for mruby under sanitizers"
-test_passes(:mruby_sanitized, "mruby:sanitized") { [mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS)] }
+desc "Random programs on mruby, as rake test:mruby has them: RINGSPUN_SEEDS=100000 of them, or the one of RINGSPUN_SEED=n again"
+test_passes(:mruby_random, "mruby:plain") { mruby_random_passes(%w[plain uring] => "1000", %w[plain epoll] => "1000") }
+
+desc "The tests of the gem for mruby, and random programs, under sanitizers"
+test_passes(:mruby_sanitized, "mruby:sanitized") do
+  [mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS), *mruby_random_passes(%w[sanitized uring] => "100")]
+end
 
 desc "The tests of the gem for mruby in other builds: with few gems, values of other kinds, threads and a collection at every " \
      "allocation, under sanitizers, and what is refused"

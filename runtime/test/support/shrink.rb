@@ -11,7 +11,7 @@ module Shrink
     size = [steps.size / 2, 1].max
     until steps.empty?
       before = steps.size
-      (0...steps.size).step(size).reverse_each do |from|
+      0.step(steps.size - 1, size).reverse_each do |from|
         fewer = steps[0...from] + steps[(from + size)..].to_a
         next if (tries -= 1).negative?
 
