@@ -142,7 +142,7 @@ class EvaluationTrees
     ensure
       node.ended_with.clear unless lingered
       say(node, "ends")
-      node.ends(@machine.now)
+      node.ensured += 1
     end
   end
 
@@ -211,7 +211,7 @@ class EvaluationTrees
     fastest = took(Ringspun.await_fastest(*others.map(&:evaluation), within: seconds, timeout_result: :late))
     case fastest
     when :resumed then nil
-    when :late then check_late(till, "for the fastest", *others)
+    when :late then check_late(till, "for the fastest", *others.reject(&:unwinds?)) # which it is told of later
     else broken("not concluded, and the fastest") unless fastest.concluded?
     end
   end
@@ -236,7 +236,6 @@ class EvaluationTrees
 
     say(node, "concludes #{other.name}")
     other.concluded_to << value
-    other.over_at ||= @machine.now unless other.begun
     outside = other.begun && !other.fiber.equal?(Fiber.current)
     other.evaluation.conclude_to(value)
     broken("#{other.name} is concluded from outside, and has not unwound") if outside && other.ensured.zero?
@@ -259,12 +258,12 @@ class EvaluationTrees
     nil
   end
 
-  # A limit passes when its time has come, and not where one of the nodes was over before.
+  # A limit passes when its time has come, and not where there is a result by then.
   def check_late(till, what, *nodes)
     broken("a wait #{what} ended before its limit") if @machine.now < till - MICROSECONDS
 
-    node = nodes.find { |each| each.over_at && each.over_at < till - MICROSECONDS }
-    broken("a wait #{what} passed its limit, and #{node.name} was over before") if node
+    node = nodes.find { |each| each.evaluation.concluded? }
+    broken("a wait #{what} passed its limit, and #{node.name} is concluded") if node
   end
 
   # Each resume ends one wait, if the run was not ended meanwhile.

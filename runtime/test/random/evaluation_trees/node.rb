@@ -8,8 +8,8 @@ class EvaluationTrees
     SECONDS = [0, 0, 0.001, 0.002, 0.01].freeze
     MASK = (2**31) - 1
 
-    attr_reader :name, :number, :depth, :begun, :fiber, :ensured, :concluded_to, :ended_with, :returned, :seen
-    attr_accessor :evaluation, :form, :over_at
+    attr_reader :name, :number, :depth, :begun, :fiber, :concluded_to, :ended_with, :returned, :seen
+    attr_accessor :evaluation, :form, :ensured
 
     # @param parent [Node, nil] whose step has started it; nil: it stands for the program itself
     # @param index [Integer] of that step
@@ -46,11 +46,8 @@ class EvaluationTrees
       @evaluation = evaluation
     end
 
-    def ends(time)
-      @ensured += 1
-      @over_at ||= time
-    end
-
+    # It was concluded, and its ensure block runs or will run.
+    def unwinds? = @begun && @ensured.zero?
     def over? = @begun ? @ensured > 0 && @evaluation.concluded? : @evaluation&.concluded?
   end
 end
