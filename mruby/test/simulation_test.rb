@@ -75,6 +75,17 @@ class SimulationTest < Minitest::Test
     end
   end
 
+  def test_who_reads_sees_the_end_of_a_stream_also_when_the_kernel_is_late
+    result = Ringspun::Simulation.run(faults: { late_wake: 1 }) do |machine|
+      reader, writer = machine.pipe
+      reading = machine.spin { reader.read.tap { reader.close } }
+      wait(0.001)
+      writer.close
+      reading.await
+    end
+    assert_equal "", result.value
+  end
+
   def test_explore_names_the_seed_that_fails
     assert_equal 20, Ringspun::Simulation.explore(20) { |machine| race(machine) }
     error = assert_raises(RuntimeError) do

@@ -330,6 +330,12 @@ static void settle(rs_machine *machine) {
     machine->backend_deadline_ns = rs_timers_earliest(&state->events);
 }
 
+/* Those behind what has changed are tried at the next poll, which is to come even if all strands wait and that poll is late. */
+static void let_poll_settle(rs_machine *machine) {
+    sim_state *state = state_of(machine);
+    machine->backend_deadline_ns = state->world.changed_first ? state->now_ns : rs_timers_earliest(&state->events);
+}
+
 /* --- the verbs of a backend --- */
 
 static int sim_open(rs_machine *machine) {
@@ -424,10 +430,7 @@ static void sim_cancel(rs_machine *machine, rs_op *op) {
     } else {
         finish(machine, life, -ECANCELED);
     }
-    /* Those behind it are tried at the next poll: a cancellation ends no op but its own. */
-    sim_state *state = state_of(machine);
-    machine->backend_deadline_ns =
-        state->world.changed_first ? state->now_ns : rs_timers_earliest(&state->events);
+    let_poll_settle(machine); /* a cancellation ends no op but its own */
 }
 
 static void fire(rs_machine *machine, sim_life *life) {
@@ -491,7 +494,10 @@ static int sim_forked(rs_machine *machine) {
 
 static void note_made(rs_machine *machine, const rs_request *request, int fd) { (void)machine, (void)request, (void)fd; }
 
-static void discard(rs_machine *machine, int fd) { sim_world_close(&state_of(machine)->world, fd); }
+static void discard(rs_machine *machine, int fd) {
+    sim_world_close(&state_of(machine)->world, fd);
+    let_poll_settle(machine);
+}
 
 static bool is_open(const rs_machine *machine, int fd) { return sim_world_find(&state_of(machine)->world, fd) != NULL; }
 
