@@ -9,11 +9,12 @@ MRUBY_SHARED = %w[await call conclude data detached errors fastest nested nonblo
 end
 MRUBY_TESTS = FileList["mruby/test/*_test.rb"].sort + MRUBY_SHARED
 MRUBY_SUPPORT = %w[minitest shared strands descriptors evaluations].map { |name| "mruby/test/support/#{name}.rb" }.freeze
-# Random programs, of generators that CRuby has too, and what they need beside the support of the others.
+# Random programs, and what they need beside the support of the others. The generator of evaluations is CRuby's too.
 MRUBY_RANDOM = %w[mruby/test/support/environment.rb mruby/test/support/expected_failures.rb
                   runtime/test/support/seeds.rb runtime/test/support/shrink.rb
                   runtime/test/random/evaluation_trees.rb runtime/test/random/evaluation_trees/node.rb
-                  runtime/test/evaluation/tree_test.rb].freeze
+                  runtime/test/evaluation/tree_test.rb mruby/test/random/program.rb mruby/test/random/program_parts.rb
+                  mruby/test/random/program_run.rb mruby/test/random/program_test.rb].freeze
 # Those that are slow under MRB_GC_STRESS are left out there.
 MRUBY_STRESS_TESTS = %w[fiber gc scope].map { |name| "mruby/test/#{name}_test.rb" }.freeze
 MRUBY_SANITIZE = %w[-fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -DRS_CHECKED].freeze
