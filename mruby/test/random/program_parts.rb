@@ -45,9 +45,12 @@ module ProgramParts
     numbers == numbers.sort
   end
 
-  # All bytes arrive, of which many do not fit into the pipe.
+  CHUNK = Ringspun::Stream::CHUNK
+
+  # All bytes arrive, of which some do not fit into the pipe. Lines end where a read does, and beside that.
   def pipe(step)
-    lines = (0..step.times).map { |number| number.to_s * (1 + (step.numbers[0] * step.numbers[3] / 10)) }
+    sizes = [0, CHUNK - 1, CHUNK, CHUNK * 4, 1 + (step.numbers[0] * step.numbers[3] / 10)]
+    lines = (0..step.times).map { |number| number.to_s * sizes[(step.numbers[2] + number) % sizes.size] }
     reader, writer = step.numbers[3].even? ? @machine.pipe : @machine.socketpair
     begin
       read = []
