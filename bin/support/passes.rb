@@ -112,11 +112,18 @@ class Passes
   def report
     return if @alone
 
-    @out.puts "", "== all passes", @ended, format("%<cpu>7.1f s CPU in all", cpu: @ended.sum(&:cpu))
+    @out.puts "", "== all passes", @ended, format("%<cpu>7.1f s CPU in all", cpu: @ended.sum(&:cpu)), counted
     failures.each { |ended| tell(ended) }
     # Last only their names, for of a long output some see no more than the end.
     failures.each { |ended| @out.puts "", "FAILED: #{ended.pass.name}", ended.tests }
     @out.flush
+  end
+
+  # What Minitest has counted, in all passes together. Where a pass took several processes, each has counted its own.
+  def counted
+    names = %w[runs assertions failures errors]
+    counts = @ended.flat_map { |ended| ended.output.scan(/^(\d+) #{names.join(", (\\d+) ")}/) }
+    names.zip(counts.transpose).map { |name, all| "#{all.to_a.sum(&:to_i)} #{name}" }.join(", ")
   end
 
   # After an interrupt. Ctrl-C reaches the passes as well; a signal to this process alone does not.
