@@ -70,7 +70,8 @@ class Selection
     return "for on a second Ruby it runs by night" if @second_ruby && !of_second_ruby?(path)
 
     inputs = text[INPUTS, 1]&.split(", ") or return
-    return unless @changes.among([*inputs, path]) && @changes.among([*inputs, path]).empty?
+    changed = @changes.among([*inputs, path])
+    return if changed.nil? || changed.any?
 
     "for nothing of #{inputs.join(", ")} has changed (#{@changes.basis})"
   end
