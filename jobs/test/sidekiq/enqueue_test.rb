@@ -211,6 +211,19 @@ class SidekiqEnqueueTest < BothSides
     assert_equal [[["pool"], ["there"]], [["here"]]], [made.answer, made.stored["mail"].map { |job| job["args"] }]
   end
 
+  def test_a_shard_that_is_shut_down_leaves_no_connection
+    made = run_one(:ours, <<~RUBY)
+      #{MAIL}
+      pool = Sidekiq::RedisConnection.create(url: ENV.fetch("REDIS_URL"))
+      Sidekiq::Client.via(pool) { Mail.perform_async }
+      sockets = -> { ObjectSpace.each_object(UNIXSocket).count { |socket| !socket.closed? } }
+      before = sockets.call
+      pool.shutdown
+      [before, sockets.call]
+    RUBY
+    assert_equal [1, 0], made.answer
+  end
+
   def test_a_middleware_that_deletes_when_a_job_is_due
     made = both(<<~RUBY)
       #{MAIL}

@@ -80,7 +80,7 @@ module Ringspun
         def shutdown
           begin_anew
           enqueuer = @beginning.synchronize { @enqueuer.tap { @enqueuer = nil } }
-          enqueuer&.close
+          close_all(enqueuer) if enqueuer
           @size.times { @lender.lend { |place| place.pop&.close } }
           nil
         end
@@ -117,6 +117,12 @@ module Ringspun
             @enqueuer = nil
             @pid = Process.pid
           end
+        end
+
+        # The storage is this pool's own, for the enqueuer leaves it open.
+        def close_all(enqueuer)
+          enqueuer.close
+          enqueuer.storage.close
         end
 
         def new_enqueuer(config)
