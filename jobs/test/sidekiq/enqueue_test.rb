@@ -224,6 +224,25 @@ class SidekiqEnqueueTest < BothSides
     assert_equal [1, 0], made.answer
   end
 
+  # Of five jobs two and two go in a call each.
+  def test_what_is_stored_before_a_batch_is_refused
+    made = run_one(:ours, <<~RUBY)
+      #{MAIL}
+      calls = 0
+      Ringspun::Jobs.storage.define_singleton_method(:push) do |pushes, **options|
+        raise Ringspun::Jobs::StorageError, "full" if (calls += 1) > 1
+
+        super(pushes, **options)
+      end
+      begin
+        Sidekiq::Client.push_bulk("class" => Mail, "args" => [[1], [2], [3], [4], [5]], batch_size: 2)
+      rescue Ringspun::Jobs::BulkError => error
+        error.results.map { |result| result.is_a?(String) ? "stored" : result.message }
+      end
+    RUBY
+    assert_equal [%w[stored stored full full], [2, 1]], [made.answer, made.stored["mail"].flat_map { |job| job["args"] }]
+  end
+
   def test_a_middleware_that_deletes_when_a_job_is_due
     made = both(<<~RUBY)
       #{MAIL}

@@ -179,7 +179,7 @@ module Ringspun
           client = target
           results = []
           all.each_slice(items["batch_size"] || (at ? BATCH_WAITING : BATCH)) do |slice|
-            results.concat(push_slice(client, items["class"], fields, slice, at, results.size))
+            results.concat(beside(results, slice) { push_slice(client, items["class"], fields, slice, at, results.size) })
           end
           results
         end
@@ -269,6 +269,15 @@ module Ringspun
 
           kept_here = defined?(Jobs::Testing) && Jobs::Testing.mode != :real
           client.with((@given.enqueuer if @given && !kept_here), @chain&.chain)
+        end
+
+        # The error of a batch does not hide what batches before it have stored.
+        def beside(results, slice)
+          yield
+        rescue Error => error
+          raise if results.none?
+
+          raise BulkError.new(results + (error.is_a?(BulkError) ? error.results : Array.new(slice.size, error)))
         end
 
         def push_slice(client, klass, fields, slice, at, first)
