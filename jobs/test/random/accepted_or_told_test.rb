@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+# pass: accepted
+
+require "jobs_helper"
+require "ringspun/jobs/sidekiq" # before Active Job
+require "support/servers"
+require "support/seeds"
+require "support/shrink"
+require "support/expected_failures"
+require_relative "../support/scripted_proxy"
+require_relative "accepted_or_told/calls"
+require_relative "accepted_or_told/ledger"
+require_relative "accepted_or_told/server"
+require_relative "accepted_or_told/program"
+require_relative "accepted_or_told/run"
+
+# Random programs that enqueue in every way there is, while Redis is away, full, read-only, slow or cut off. Each job is accepted,
+# and then it is in the store once or has run once; or its caller was told. One that was told a definite no has no job there.
+class AcceptedOrToldTest < Minitest::Test
+  include AnyBackend
+  include Servers::Redis
+
+  Program = AcceptedOrTold::Program
+
+  PROGRAMS = 500
+  TRIES = 200
+
+  def setup
+    super
+    @expected = ExpectedFailures.new(File.join(__dir__, "expected_failures.yml"), "jobs")
+    @folder = Dir.mktmpdir("ringspun-accepted-")
+    @events = Thread::Queue.new
+    @server = AcceptedOrTold::Server.new(redis_path)
+    @proxy = ScriptedProxy.new(File.join(@folder, "redis.sock"), held: -> { @events << :held }) { UNIXSocket.new(redis_path) }
+    @counts = Hash.new(0)
+  end
+
+  def teardown
+    Ringspun::Jobs.storage = nil
+    Ringspun::Jobs.config.update({ redis: {}, strategy: :group_commit, namespace: "", milliseconds: false, pool_size: 5,
+                                   pool_timeout: 5 })
+    @proxy.close
+    @server.clear("")
+    @server.close
+    FileUtils.rm_rf(@folder)
+    puts @expected unless @expected.to_s.empty?
+    puts @counts if ENV["RINGSPUN_COUNTS"]
+    super
+  end
+
+  # First without Active Job, which the other half of the programs loads.
+  def test_programs
+    seeds = Seeds.of_the_day(PROGRAMS)
+    plain, loaded = seeds.partition(&:even?)
+    calls = AcceptedOrTold::Calls
+    plain.each { |seed| check(seed, ways(calls), calls.method(:call)) }
+    require_relative "accepted_or_told/active_job_calls"
+    frameworks = AcceptedOrTold::ActiveJobCalls
+    all = { **ways(calls), **ways(frameworks) }
+    loaded.each do |seed|
+      check(seed, all, ->(way, *rest) { (ways(frameworks).key?(way) ? frameworks : calls).call(way, *rest) })
+    end
+  end
+
+  private
+
+  # With whether it takes many.
+  def ways(calls) = { **calls::ONE.transform_values { false }, **calls::MANY.transform_values { true } }
+
+  def check(seed, ways, call)
+    program = Program.new(Random.new(seed), ways)
+    failures = run_program(program.settings, program.steps, call)
+    return if failures.empty?
+
+    steps = Shrink.smallest(program.steps, tries: TRIES) { |some| run_program(program.settings, some, call).any? }
+    flunk <<~TEXT
+      #{failures.join("\n")}
+      Again: RINGSPUN_SEED=#{seed} bin/test jobs/test/random/accepted_or_told_test.rb
+      Smaller: #{run_program(program.settings, steps, call).join("\n")}
+        #{Program.describe(program.settings, steps)}
+    TEXT
+  end
+
+  # What is wrong, but for what is known.
+  def run_program(settings, steps, call)
+    run = AcceptedOrTold::Run.new(settings, @server, @proxy, @events, call)
+    failures = run.failures(steps)
+    run.ledger.counts.each { |outcome, count| @counts[outcome] += count }
+    failures.reject { |failure| @expected.known?(failure) }
+  end
+end
