@@ -70,21 +70,23 @@ class AcceptedOrToldTest < Minitest::Test
 
   def check(seed, ways, call)
     program = Program.new(Random.new(seed), ways)
-    failures = run_program(program.settings, program.steps, call)
+    failures = run_program(seed, program.settings, program.steps, call)
     return if failures.empty?
 
-    steps = Shrink.smallest(program.steps, tries: TRIES) { |some| run_program(program.settings, some, call).any? }
+    steps = Shrink.smallest(program.steps, tries: TRIES) { |some| run_program(seed, program.settings, some, call).any? }
     flunk <<~TEXT
-      #{failures.join("\n")}
+      #{listed(failures)}
       Again: RINGSPUN_SEED=#{seed} bin/test jobs/test/random/accepted_or_told_test.rb
-      Smaller: #{run_program(program.settings, steps, call).join("\n")}
+      Smaller: #{listed(run_program(seed, program.settings, steps, call))}
         #{Program.describe(program.settings, steps)}
     TEXT
   end
 
+  def listed(failures) = failures.tally.map { |failure, count| "#{count} x #{failure}" }.join("\n")
+
   # What is wrong, but for what is known.
-  def run_program(settings, steps, call)
-    run = AcceptedOrTold::Run.new(settings, @server, @proxy, @events, call)
+  def run_program(seed, settings, steps, call)
+    run = AcceptedOrTold::Run.new("seed #{seed}", settings, @server, @proxy, @events, call)
     failures = run.failures(steps)
     run.ledger.counts.each { |outcome, count| @counts[outcome] += count }
     failures.reject { |failure| @expected.known?(failure) }

@@ -44,7 +44,8 @@ module AcceptedOrTold
 
     def draw_settings
       { run: !one_in(3), strategy: one_in(4) ? pick(:single, :named_pool, :pool) : :group_commit, milliseconds: one_in(4),
-        namespace: one_in(4) ? "ns" : "", middleware: one_in(4), listener: one_in(3), impatient: one_in(6), worker: one_in(3) }
+        namespace: one_in(4) ? "ns" : "", middleware: one_in(4), listener: one_in(3), impatient: one_in(6),
+        worker: one_in(3), over: one_in(8) }
     end
 
     def draw_burst

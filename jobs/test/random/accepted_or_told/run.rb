@@ -5,6 +5,8 @@ require "delegate"
 module AcceptedOrTold
   # What interrupts a caller in a thread.
   Interruption = Class.new(StandardError)
+  # What ends a run.
+  Over = Class.new(StandardError)
 
   # Between two attempts others run, for as long as they like: no program takes longer for it.
   module NoPause
@@ -20,6 +22,8 @@ module AcceptedOrTold
     # Seconds after which an impatient client goes, and without which it would wait for a late answer.
     TIMEOUTS = { true => 0.1, false => 20 }.freeze
 
+    PATIENCE_SECONDS = 30
+
     Caller = Struct.new(:strand, :thread) do
       # A strand hears of it where it waits.
       def cancel = strand ? strand.terminate : thread&.raise(Interruption)
@@ -28,11 +32,13 @@ module AcceptedOrTold
     # @return [Ledger]
     attr_reader :ledger
 
+    # @param name [String] of the program
     # @param server [Server]
     # @param proxy [ScriptedProxy]
     # @param events [Thread::Queue] which has :held when an exchange waits at the gate
     # @param call [#call] calls a way to enqueue
-    def initialize(settings, server, proxy, events, call)
+    def initialize(name, settings, server, proxy, events, call)
+      @name = name
       @settings = settings
       @server = server
       @proxy = proxy
@@ -46,8 +52,9 @@ module AcceptedOrTold
     # @param steps [Array<Array>]
     # @return [Array<String>] what is wrong
     def failures(steps)
+      @steps = steps
       prepare
-      @settings[:run] ? Ringspun.run { take(steps) } : take(steps)
+      @settings[:run] ? run(steps) : take(steps)
       finish
       executed = @settings[:worker] ? work : {}
       @ledger.failures(stored, executed)
@@ -81,10 +88,22 @@ module AcceptedOrTold
 
     def prefix = @settings[:namespace].then { |name| name.empty? ? "" : "#{name}:" }
 
+    def run(steps)
+      Ringspun.run { take(steps) }
+    rescue Over
+      nil
+    end
+
+    # A run that is over cancels all of its callers.
     def take(steps)
       steps.each { |step, *arguments| send(step, *arguments) }
+      return settle unless @settings[:over]
+
+      begin_calls
+      @proxy.hold_no_more
+      raise Over if @settings[:run]
     ensure
-      settle
+      @proxy.hold_no_more
     end
 
     # The server has done all that it was sent when the connections are closed.
@@ -145,7 +164,12 @@ module AcceptedOrTold
     end
 
     def await
-      @callers.delete(@events.pop)
+      @callers.delete(@events.pop(timeout: PATIENCE_SECONDS) || tell_who_waits)
+    end
+
+    # So that a hang has a name, when it is ended.
+    def tell_who_waits
+      warn "\nnobody has ended for #{PATIENCE_SECONDS} s: #{@name}\n#{Program.describe(@settings, @steps)}"
     end
 
     def release
