@@ -91,8 +91,8 @@ class SidekiqApiTest < BothSides
        set.map { |each| [each.tag, each["concurrency"], each.queues, each.labels, each.stopping?, each.embedded?] }.sort]
     RUBY
     told = SIDES.each_value.map do |library|
-      program = Program.ruby("require #{library.inspect}\nrequire 'json'\nputs 'ANSWER ' + JSON.generate(begin\n#{code}\nend)",
-                             env: { "REDIS_URL" => url })
+      program = ForkedProgram.ruby(library, "require 'json'\nputs 'ANSWER ' + JSON.generate(begin\n#{code}\nend)",
+                                   env: { "REDIS_URL" => url })
       @programs << program
       program.wait
       program.log[/^ANSWER (.*)$/, 1]

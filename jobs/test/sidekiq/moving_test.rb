@@ -24,7 +24,7 @@ class SidekiqMovingTest < BothSides
 
   # What the code of one side enqueues stays in Redis.
   def enqueue(side, code)
-    program = Program.ruby("require #{SIDES[side].inspect}\nrequire \"json\"\n#{PROGRAM}\n#{code}", env: { "REDIS_URL" => url })
+    program = ForkedProgram.ruby(SIDES[side], "require \"json\"\n#{PROGRAM}\n#{code}", env: { "REDIS_URL" => url })
     @programs << program
     assert_predicate program.wait, :success?, program.log
   end

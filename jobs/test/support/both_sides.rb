@@ -6,7 +6,14 @@ require "support/interop_case"
 # answers, and what it leaves in Redis, must be the same.
 class BothSides < InteropCase
   SIDES = { theirs: "sidekiq", ours: "ringspun/jobs/sidekiq" }.freeze
+  # What a worker has before its command and its program load the rest.
+  WORKERS = { theirs: "sidekiq", ours: "ringspun/jobs" }.freeze
   EXECUTABLE = File.join(Program::ROOT, "jobs/exe/ringspun-jobs")
+
+  def before_setup
+    SIDES.each_value { |library| ForkServer.for(library) }
+    super
+  end
 
   # Times differ between the runs, and jids.
   TIMES = %w[created_at enqueued_at failed_at retried_at discarded_at].freeze
@@ -34,11 +41,10 @@ class BothSides < InteropCase
 
   # A worker of that side with this program, and options of the command line.
   def start_side(side, code, *options)
-    program = Program.new({ "REDIS_URL" => url }) do |folder|
+    program = ForkedProgram.new(WORKERS.fetch(side), { "REDIS_URL" => url }) do |folder|
       app = File.join(folder, "app.rb")
       File.write(app, "require #{SIDES.fetch(side).inspect}\n#{RealSidekiq::JOBS.sub(/^class FromSidekiq.*/m, "")}\n#{code}")
-      command = side == :theirs ? [Gem.bin_path("sidekiq", "sidekiq")] : [*Program::LOAD_PATH, EXECUTABLE]
-      [RbConfig.ruby, *command, "-r", app, *options]
+      [side == :theirs ? Gem.bin_path("sidekiq", "sidekiq") : EXECUTABLE, "-r", app, *options]
     end
     @programs.push(program).last
   end
@@ -47,8 +53,7 @@ class BothSides < InteropCase
 
   def run_program(library, code)
     redis.call("FLUSHALL")
-    program = Program.ruby(<<~RUBY, env: { "REDIS_URL" => url })
-      require #{library.inspect}
+    program = ForkedProgram.ruby(library, <<~RUBY, env: { "REDIS_URL" => url })
       require "json"
       Sidekiq.logger.level = Logger::FATAL
       answer = begin

@@ -2,6 +2,7 @@
 
 require "jobs_helper"
 require "support/servers"
+require "support/fork_server"
 require "support/sidekiq"
 
 # Sidekiq and us on one Redis.
@@ -38,6 +39,12 @@ class InteropCase < Minitest::Test
     worker.run
   RUBY
 
+  # Before the descriptors are counted.
+  def before_setup
+    ["sidekiq", "ringspun/jobs"].each { |library| ForkServer.for(library) }
+    super
+  end
+
   def setup
     super
     @programs = []
@@ -64,7 +71,7 @@ class InteropCase < Minitest::Test
 
   # Our worker, with these settings.
   def start_worker(**settings)
-    program = Program.ruby(WORKER, JSON.generate(settings), env: { "REDIS_URL" => url }, bundle: false)
+    program = ForkedProgram.ruby("ringspun/jobs", WORKER, JSON.generate(settings), env: { "REDIS_URL" => url })
     @programs.push(program).last
   end
 

@@ -26,11 +26,9 @@ class Program
 
   # The block gets a folder for files of the process's, and answers the command.
   def initialize(env = {})
-    raise "start it from the main thread: the kernel ends it with the one that did" unless Thread.current == Thread.main
-
     @folder = Dir.mktmpdir("ringspun-program-")
     @log = File.join(@folder, "log")
-    @pid = spawn(env, "setpriv", "--pdeathsig=KILL", *yield(@folder), in: File::NULL, %i[out err] => @log, pgroup: true)
+    @pid = start(env, yield(@folder))
   end
 
   def log = File.read(@log)
@@ -68,5 +66,13 @@ class Program
   def close
     kill
     FileUtils.rm_rf(@folder)
+  end
+
+  private
+
+  def start(env, command)
+    raise "start it from the main thread: the kernel ends it with the one that did" unless Thread.current == Thread.main
+
+    spawn(env, "setpriv", "--pdeathsig=KILL", *command, in: File::NULL, %i[out err] => @log, pgroup: true)
   end
 end

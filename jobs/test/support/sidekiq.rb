@@ -2,7 +2,7 @@
 
 require "sidekiq"
 require "sidekiq/api"
-require "support/program"
+require "support/fork_server"
 
 # The real Sidekiq, on the Redis of the tests: its client and its API in this process, its server in one of its own.
 module RealSidekiq
@@ -57,10 +57,10 @@ module RealSidekiq
   # @param url [String] of its Redis
   # @return [Program]
   def self.start(url, *options)
-    Program.new({ "REDIS_URL" => url }) do |folder|
+    ForkedProgram.new("sidekiq", { "REDIS_URL" => url }) do |folder|
       app = File.join(folder, "app.rb")
       File.write(app, APP)
-      [RbConfig.ruby, Gem.bin_path("sidekiq", "sidekiq"), "-r", app, "-c", "3", "-e", "production", *options]
+      [Gem.bin_path("sidekiq", "sidekiq"), "-r", app, "-c", "3", "-e", "production", *options]
     end
   end
 
