@@ -3,6 +3,7 @@
 require "jobs_helper"
 require "ringspun/jobs/cli"
 require "support/command"
+require "support/fork_server"
 require "stringio"
 require "tmpdir"
 
@@ -10,6 +11,12 @@ require "tmpdir"
 class SettingsTest < Minitest::Test
   Jobs = Ringspun::Jobs
   CLI = Jobs::CLI
+
+  # Before the descriptors are counted.
+  def before_setup
+    ForkServer.for("ringspun/jobs")
+    super
+  end
 
   def setup
     @folder = Dir.mktmpdir("ringspun-settings-")
@@ -192,6 +199,14 @@ class SettingsTest < Minitest::Test
 
   # What a process has printed, and its status.
   def outcome_of(*words, env: {})
+    command = ForkedProgram.new("ringspun/jobs", env, chdir: @folder) { [Command::EXECUTABLE, *words] }
+    [command.wait.exitstatus, command.log]
+  ensure
+    command&.close
+  end
+
+  # The same of a fresh Ruby, which finds libraries by its environment.
+  def outcome_with(env, *words)
     command = Command.new(*words, chdir: @folder, env: env)
     [command.wait.exitstatus, command.lines.join]
   ensure
@@ -260,7 +275,7 @@ class SettingsTest < Minitest::Test
   end
 
   def assert_refused(pattern, *words, env: {})
-    status, text = outcome_of(*words, env: env)
+    status, text = env.key?("RUBYLIB") ? outcome_with(env, *words) : outcome_of(*words, env: env)
     assert_equal [64, 1], [status, text.lines.size], text
     assert_match(/\Aringspun-jobs: #{pattern}/, text)
   end
@@ -283,13 +298,13 @@ class SettingsTest < Minitest::Test
     write("app.rb", "")
     library = { "RUBYLIB" => path("gem") }
     write("config/jobs.yml", "storage: { name: files, folder: /srv/jobs }\nrequire: ./app.rb")
-    assert_equal [3, "jobs are in /srv/jobs\n"], outcome_of(env: library)
+    assert_equal [3, "jobs are in /srv/jobs\n"], outcome_with(library)
     assert_refused(/there is no storage {.*files.*}; there are redis, memory/)
     assert_refused(/the storage files needs the option folder/, "--storage", "files", env: library)
     write("config/jobs.yml", "storage: { name: files, folder: a, colour: red }\nrequire: ./app.rb")
     assert_refused(/the storage files has no option colour; it has folder/, env: library)
     write("config/jobs.yml", "storage: broken\nrequire: ./app.rb")
-    assert_match(/cannot load such file -- nosuch/, outcome_of(env: library).last)
+    assert_match(/cannot load such file -- nosuch/, outcome_with(library).last)
   end
 
   def test_what_a_program_adds_that_cannot_be_called

@@ -47,7 +47,7 @@ class ForkServerTest < Minitest::Test
     refute_predicate failed.wait, :success?
     assert_match(/program\.rb:1:.* as told \(RuntimeError\)/, failed.log)
     assert_predicate program("exit!(true)").wait, :success?
-    refute_predicate program("exit 3").wait, :success?
+    assert_equal 3, program("exit 3").wait.exitstatus
     assert_equal "bye", told("at_exit { print 'bye' }")
   end
 
@@ -74,7 +74,7 @@ class ForkServerTest < Minitest::Test
     log = File.join(Dir.mktmpdir, "log")
     file = "#{log}.rb"
     File.write(file, "$stdout.puts 'here'\nsleep")
-    pid = server.run(file, [], {}, log)
+    pid = server.run(file, [], {}, log, "/")
     Thread.pass until File.exist?(log) && !File.empty?(log)
     server.stop
     sleep 0.001 while File.exist?("/proc/#{pid}/fd") && File.read("/proc/#{pid}/stat").split[2] != "Z"

@@ -21,6 +21,7 @@ class ForkServer
       answer = what == :status ? Process.wait2(argument, Process::WNOHANG)&.last : fork do
         line.close
         Process.setpgid(0, 0)
+        Dir.chdir(argument[:chdir])
         ENV.replace(argument[:env])
         ARGV.replace(argument[:arguments])
         $stdin.reopen(File::NULL)
@@ -32,14 +33,14 @@ class ForkServer
         load argument[:file]
       end
       what == :status ? pids.delete(answer&.pid) : pids << answer
-      line.write(Marshal.dump(answer && (what == :status ? [answer.success?, answer.to_s] : answer)))
+      line.write(Marshal.dump(answer && (what == :status ? [answer.exitstatus, answer.to_s] : answer)))
     end
     pids.each { |pid| Process.kill(:KILL, -pid) rescue nil }
   RUBY
 
   # How a program has ended.
-  Status = Struct.new(:success, :text) do
-    def success? = success
+  Status = Struct.new(:exitstatus, :text) do
+    def success? = exitstatus == 0 # nil: by a signal
     def to_s = text
   end
 
@@ -67,7 +68,9 @@ class ForkServer
   # Runs a file.
   #
   # @return [Integer] the process
-  def run(file, arguments, env, log) = ask(:run, { file: file, arguments: arguments, env: ENV.to_h.merge(env), log: log })
+  def run(file, arguments, env, log, chdir)
+    ask(:run, { file: file, arguments: arguments, env: ENV.to_h.merge(env), log: log, chdir: chdir })
+  end
 
   # @return [Status, nil] nil: it runs
   def status(pid) = ask(:status, pid)&.then { |ended| Status.new(*ended) }
@@ -87,8 +90,9 @@ class ForkedProgram < Program
   # @param library [String] that it has from its beginning
   # @yieldparam folder [String] for files of the program's own
   # @yieldreturn [Array<String>] its file and its arguments
-  def initialize(library, env = {}, &)
+  def initialize(library, env = {}, chdir: Dir.pwd, &)
     @server = ForkServer.for(library)
+    @chdir = chdir
     super(env, &)
   end
 
@@ -115,6 +119,6 @@ class ForkedProgram < Program
   def start(env, command)
     file, *arguments = command
     File.write(@log, "")
-    @server.run(file, arguments, env, @log)
+    @server.run(file, arguments, env, @log, @chdir)
   end
 end
