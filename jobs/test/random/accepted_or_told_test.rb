@@ -23,8 +23,13 @@ class AcceptedOrToldTest < Minitest::Test
 
   Program = AcceptedOrTold::Program
 
-  PROGRAMS = 500
+  PROGRAMS = 400
   TRIES = 200
+  # So many in a test: each has a limit of time.
+  SLICE = 250
+
+  # First those without Active Job, which the others load.
+  def self.run_order = :alpha
 
   def setup
     super
@@ -49,17 +54,21 @@ class AcceptedOrToldTest < Minitest::Test
     super
   end
 
-  # First without Active Job, which the other half of the programs loads.
-  def test_programs
-    seeds = Seeds.of_the_day(PROGRAMS)
-    plain, loaded = seeds.partition(&:even?)
-    calls = AcceptedOrTold::Calls
-    plain.each { |seed| check(seed, ways(calls), calls.method(:call)) }
-    require_relative "accepted_or_told/active_job_calls"
-    frameworks = AcceptedOrTold::ActiveJobCalls
-    all = { **ways(calls), **ways(frameworks) }
-    loaded.each do |seed|
-      check(seed, all, ->(way, *rest) { (ways(frameworks).key?(way) ? frameworks : calls).call(way, *rest) })
+  PLAIN, LOADED = Seeds.of_the_day(PROGRAMS).partition(&:even?)
+
+  PLAIN.each_slice(SLICE).with_index(1) do |seeds, index|
+    define_method(:"test_plain_programs_#{index}") do
+      calls = AcceptedOrTold::Calls
+      seeds.each { |seed| check(seed, ways(calls), calls.method(:call)) }
+    end
+  end
+
+  LOADED.each_slice(SLICE).with_index(1) do |seeds, index|
+    define_method(:"test_programs_with_active_job_#{index}") do
+      require_relative "accepted_or_told/active_job_calls"
+      calls, frameworks = AcceptedOrTold::Calls, AcceptedOrTold::ActiveJobCalls
+      call = ->(way, *rest) { (ways(frameworks).key?(way) ? frameworks : calls).call(way, *rest) }
+      seeds.each { |seed| check(seed, { **ways(calls), **ways(frameworks) }, call) }
     end
   end
 
