@@ -11,8 +11,6 @@ class ClusterCase < Minitest::Test
     # Long, for a machine that is busy: when it is over, the test has failed.
     LIMIT_SECONDS = 45
 
-    LIBRARY = Children::LOAD_PATH.map { |folder| "-I#{folder}" }.freeze
-
     # With every program: a cluster on a free port whose log comes out line by line.
     PRELUDE = <<~'RUBY'
       require "ringspun"
@@ -30,19 +28,17 @@ class ClusterCase < Minitest::Test
       end
     RUBY
 
-    attr_reader :pid
-
     def initialize(code)
       reader, writer = IO.pipe
       @lines = []
       @lock = Monitor.new
       @change = @lock.new_cond
-      @pid = spawn({ "RUBYOPT" => nil }, RbConfig.ruby, "-w", *LIBRARY, "-e", PRELUDE + code,
-                   in: File::NULL, out: writer, err: writer, pgroup: true)
+      @child = Zygote.start(PRELUDE + code, out: writer, err: writer, pgroup: true)
       writer.close
       @reading = Thread.new { read(reader) }
-      @waiter = Process.detach(@pid)
     end
+
+    def pid = @child.pid
 
     def text = @lock.synchronize { @lines.join }
 
@@ -69,15 +65,14 @@ class ClusterCase < Minitest::Test
 
     def count(pattern) = text.lines.grep(pattern).size
 
-    def kill(signal, pid = @pid) = Process.kill(signal, pid)
-    def kill_group(signal) = Process.kill(signal, -@pid)
+    def kill(signal, to = pid) = Process.kill(signal, to)
+    def kill_group(signal) = Process.kill(signal, -pid)
 
     # How it has ended. All that it said has come by then, and nobody is left.
     def status
-      raise Minitest::Assertion, "the cluster has not ended:\n#{text}" unless @waiter.join(LIMIT_SECONDS)
-
+      status = @child.wait(LIMIT_SECONDS) or raise Minitest::Assertion, "the cluster has not ended:\n#{text}"
       wait_for_silence
-      @waiter.value
+      status
     end
 
     # Until nobody holds the pipe any more: the last worker has ended as well.
@@ -96,7 +91,7 @@ class ClusterCase < Minitest::Test
     rescue Errno::ESRCH
       nil
     ensure
-      @waiter.join
+      @child.wait(nil)
       @reading.join
     end
 

@@ -64,7 +64,7 @@ class Ruby4Test < Minitest::Test
   def test_the_double_warns
     skip "this Ruby has no library that another could stand before" unless RbConfig::CONFIG["ENABLE_SHARED"] == "yes"
 
-    assert_match(/IO::Buffer is experimental/, ruby_child(BARE, env: buffer_env).err)
+    assert_match(/IO::Buffer is experimental/, ruby_child(BARE, env: buffer_env, fresh: true).err)
   end
 
   def test_no_program_is_warned_of_the_buffers_of_hooks
@@ -87,7 +87,7 @@ class Ruby4Test < Minitest::Test
 
   # Ruby says it once. Where it does not speak of those of hooks, it is said of the program's own.
   def test_a_program_s_own_first_buffer
-    stock, ours = ["", "require 'ringspun'; "].map { |first| ruby_child("#{first}IO::Buffer.new(1)").err }
-    assert_equal ruby_child(BARE).err.empty? ? stock : "", ours
+    stock, ours = ["", "require 'ringspun'; "].map { |first| ruby_child("#{first}IO::Buffer.new(1)", fresh: true).err }
+    assert_equal ruby_child(BARE, fresh: true).err.empty? ? stock : "", ours
   end
 end

@@ -9,9 +9,9 @@ class EvaluationGrowthTest < Minitest::Test
   include Children
   include Evaluations
 
-  # In a process of its own: what other tests have left in this one comes and goes.
+  # In a process of its own: what other tests have left in this one comes and goes. A fresh one, whose memory is all its own.
   def assert_no_growth(runs, warm_up, program)
-    answer = ruby_child("require \"ringspun\"\n#{<<~RUBY}", timeout: 120)
+    answer = ruby_child("require \"ringspun\"\n#{<<~RUBY}", timeout: 120, fresh: true)
       machine = Ringspun::Machine.current
       look = lambda do
         GC.start
@@ -62,7 +62,7 @@ class EvaluationGrowthTest < Minitest::Test
   end
 
   def test_the_last_of_many_that_were_started_in_a_row_does_not_keep_their_queue
-    answer = ruby_child("require \"ringspun\"\n#{<<~'RUBY'}", timeout: 60)
+    answer = ruby_child("require \"ringspun\"\n#{<<~'RUBY'}", timeout: 60, fresh: true)
       resident = -> { GC.start.then { Integer(File.read("/proc/self/status")[/^VmRSS:\s+(\d+)/, 1]) } }
       nothing = Ringspun.concurrent_proc {}
       last = Ringspun.concurrent_proc { Ringspun.wait(Float::INFINITY) }

@@ -40,11 +40,16 @@ class DocsTest < Minitest::Test
   # A program that takes addresses has three, of a server that answers nobody before all three have asked.
   NEED_ADDRESSES = NEEDING["ARGV.map"]
 
+  # What many programs load, and each of them first: they are forked from a process that has it.
+  BUNDLED = { "RUBYOPT" => "-rbundler/setup" }.freeze
+  ZYGOTES = %w[ringspun/jobs ringspun/postgres].to_h { |name| [[name], Zygote.new("require '#{name}'") { BUNDLED }] }.freeze
+
   # The guides say it once: `require "ringspun"` is understood.
   FENCES.select { |fence| fence.language == "ruby" }.each do |fence|
     define_method("test_#{fence.name}") do
       code = "Dir.chdir ARGV.shift; require 'ringspun'; #{fence.content}"
-      answer = Dir.mktmpdir { |folder| ruby_child(code, folder, *addresses, env: environment) }
+      from = ZYGOTES[fence.content.scan(/^require "(ringspun\/\S+)"/).flatten]
+      answer = Dir.mktmpdir { |folder| ruby_child(code, folder, *addresses, env: environment, from:) }
       assert_equal [fence.expected, ""], [answer.out.lines(chomp: true), answer.err], fence.name
       assert_predicate answer.status, :success?, fence.name
     end
@@ -211,7 +216,7 @@ class DocsTest < Minitest::Test
   def environment
     { **(NEED_DATABASE.include?(name) ? { "DATABASE_URL" => Servers.postgres_url } : {}),
       **(NEED_REDIS.include?(name) ? { "REDIS_URL" => "unix://#{redis_path}" } : {}),
-      **(NEED_BUNDLE.include?(name) ? { "RUBYOPT" => "-rbundler/setup" } : {}) }
+      **(NEED_BUNDLE.include?(name) ? BUNDLED : {}) }
   end
 
   def redis_path = File.join(Servers.redis.folder, "redis.sock")

@@ -107,8 +107,8 @@ class SignaturesTest < Minitest::Test
     end
   end
 
-  # Runs every program with RBS between it and Ringspun. RBS looks at a class when its body ends, so each gets one here. The jobs
-  # and the client of Postgres are there already, for it takes time to load them.
+  # Puts RBS between every program and Ringspun. RBS looks at a class when its body ends, so each gets one here. The jobs and the
+  # client of Postgres are there already, for it takes time to load them.
   WATCH = <<~'RUBY'
     require "ringspun/jobs"
     require "ringspun/postgres"
@@ -120,6 +120,15 @@ class SignaturesTest < Minitest::Test
     watched = Ringspun.constants.map { |name| Ringspun.const_get(name) }.grep(Class)
     watched += [Ringspun::Jobs, Ringspun::Postgres].flat_map { |each| [each, *within(each)] }
     eval watched.map { |each| "#{each.class.name.downcase} #{each}; end" }.join("\n")
+  RUBY
+
+  WATCHING = {
+    "RUBYOPT" => "-rbundler/setup", "RBS_TEST_TARGET" => "Ringspun,Ringspun::*", "RBS_TEST_LOGLEVEL" => "error",
+    "RBS_TEST_OPT" => "-I #{ROOT}/runtime/sig -I #{ROOT}/jobs/sig -I #{ROOT}/postgres/sig"
+  }.freeze
+  WATCHED = Zygote.new(WATCH) { WATCHING }
+
+  RUN = <<~'RUBY'
     ARGV.slice!(0..).each do |path|
       child = fork { $stdout.reopen(File::NULL) and load(path) }
       puts path if Process.wait2(child).last.success?
@@ -134,7 +143,7 @@ class SignaturesTest < Minitest::Test
       Dir.mktmpdir do |folder|
         programs = write_programs(folder).select.with_index { |_, index| index % PARTS == part }
         UNIXSocket.open(redis_path) { |socket| socket.puts("FLUSHALL") || socket.gets }
-        answer = ruby_child(WATCH, *programs, env: environment, timeout: 80)
+        answer = ruby_child(RUN, *programs, env: environment, timeout: 80, from: WATCHED)
         assert_equal ["", programs], [answer.err, answer.out.lines(chomp: true)]
       end
     end
@@ -143,9 +152,7 @@ class SignaturesTest < Minitest::Test
   private
 
   def environment
-    { "RUBYOPT" => "-rbundler/setup", "RBS_TEST_TARGET" => "Ringspun,Ringspun::*", "RBS_TEST_LOGLEVEL" => "error",
-      "RBS_TEST_OPT" => "-I #{ROOT}/runtime/sig -I #{ROOT}/jobs/sig -I #{ROOT}/postgres/sig",
-      "DATABASE_URL" => Servers.postgres_url, "REDIS_URL" => "unix://#{redis_path}" }
+    { **WATCHING, "DATABASE_URL" => Servers.postgres_url, "REDIS_URL" => "unix://#{redis_path}" }
   end
 
   # The blocks of the guides as files, and the examples.

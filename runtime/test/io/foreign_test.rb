@@ -159,8 +159,7 @@ class ForeignTest < IOCase
     RUBY
     input, output, errors = Array.new(3) { IO.pipe }
     [*input, *output, *errors].each { |io| io.nonblock = false }
-    pid = spawn({ "RUBYOPT" => nil }, RbConfig.ruby, "-w", *Children::LOAD_PATH.map { |folder| "-I#{folder}" }, "-e", code,
-                in: input.first, out: output.last, err: errors.last)
+    pid = Zygote.boot({ **ENV, "RUBYOPT" => nil }, "-e", code, in: input.first, out: output.last, err: errors.last)
     [input.first, output.last, errors.last].each(&:close)
     on_machine do |machine|
       assert_equal "waiting\n", read_exactly(output.first, 8)

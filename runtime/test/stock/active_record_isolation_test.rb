@@ -34,7 +34,7 @@ class StockActiveRecordIsolationTest < Minitest::Test
   end
 
   def test_isolation_by_threads_where_active_record_comes_before_us
-    answer = ruby_child("#{QUERIES}load_it.call; require 'ringspun'; Ringspun.run(&query)", env: GEMS)
+    answer = ruby_child("#{QUERIES}load_it.call; require 'ringspun'; Ringspun.run(&query)", env: GEMS, fresh: true)
     assert_match WARNING, answer.err
   end
 
@@ -92,7 +92,8 @@ class StockActiveRecordIsolationTest < Minitest::Test
     app = Struct.new(:config).new(Struct.new(:active_support).new(ActiveSupport::OrderedOptions.new))
   RUBY
 
-  def railtie_child(code) = ruby_child("$VERBOSE = nil\n#{RAILS}#{code}", env: GEMS)
+  # Fresh, for ringspun looks for Rails when it is loaded.
+  def railtie_child(code) = ruby_child("$VERBOSE = nil\n#{RAILS}#{code}", env: GEMS, fresh: true)
 
   def test_the_railtie_isolates_by_fiber
     ["require 'ringspun'", "require 'ringspun/railtie'"].each do |line|

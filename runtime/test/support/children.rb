@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-require "rbconfig"
+require_relative "zygote"
 
 # Child processes with an end: a child that hangs is killed, by its pid, and fails the test.
 module Children
   Answer = Data.define(:out, :err, :status)
 
-  LOAD_PATH = %w[../../lib ..].map { |folder| File.expand_path(folder, __dir__) }.freeze
+  Minitest.after_run { puts "Rubies: #{Zygote.fresh} fresh, #{Zygote.forked} forked" }
 
   # Forks, runs the block in the child and answers its Process::Status. The child ends by exit!, so no at_exit block
   # of the tests runs there; it succeeds unless the block raises.
@@ -21,17 +21,17 @@ module Children
     wait_for(pid, timeout) { flunk "the forked child ran longer than #{timeout} s" }
   end
 
-  # Runs code in a fresh Ruby that can require ringspun, and answers what it printed and how it ended.
-  def ruby_child(code, *arguments, env: {}, timeout: 30)
+  # Runs code as the main program of a Ruby that can require ringspun, and answers what it printed and how it ended. It is forked
+  # from one that has loaded ringspun, unless it is to be fresh, which takes longer: for what is about loading, or about a process
+  # that has its memory to itself. `from` may be a zygote of the test's own.
+  def ruby_child(code, *arguments, env: {}, timeout: 30, fresh: false, from: nil)
     out, err = Array.new(2) { IO.pipe }
-    # Without Bundler, which would be most of the child's time.
-    pid = spawn({ "RUBYOPT" => nil, **env }, RbConfig.ruby, "-w", *LOAD_PATH.map { |folder| "-I#{folder}" }, "-e", code,
-                *arguments, in: File::NULL, out: out.last, err: err.last)
+    child = Zygote.start(code, arguments, env:, fresh:, from:, out: out.last, err: err.last)
     printed = [out, err].map do |reader, writer|
       writer.close
-      Thread.new { reader.read }
+      Thread.new { read_quietly(reader) }
     end
-    status = wait_for(pid, timeout) { flunk "the Ruby child ran longer than #{timeout} s: #{code}" }
+    status = await_end(child, timeout) { flunk "the Ruby child ran longer than #{timeout} s: #{code}" }
     Answer.new(*printed.map(&:value), status)
   ensure
     [*out, *err].each(&:close)
@@ -39,13 +39,20 @@ module Children
 
   private
 
-  def wait_for(pid, timeout)
-    waiter = Process.detach(pid)
-    return waiter.value if waiter.join(timeout)
+  def wait_for(pid, timeout, &) = await_end(Zygote::Fresh.new(pid), timeout, &)
 
-    Process.kill(:KILL, pid)
-    waiter.join
+  def await_end(child, timeout)
+    status = child.wait(timeout) and return status
+
+    Process.kill(:KILL, child.pid)
+    child.wait(nil)
     yield
+  end
+
+  # When the child is late, who waits for it closes what it prints to.
+  def read_quietly(reader)
+    Thread.current.report_on_exception = false
+    reader.read
   end
 
   def leave_child(success)
