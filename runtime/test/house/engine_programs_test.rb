@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/rakefile"
 
 # rubies: one
 # inputs: rakelib, Rakefile
@@ -8,18 +9,13 @@ require "test_helper"
 # How rake counts what the engine's test programs have done.
 class EngineProgramsTest < Minitest::Test
   include AnyBackend
-
-  ROOT = File.expand_path("../../..", __dir__)
+  include Rakefile
 
   # @param output [String] what a program prints
   # @return [String] what is made of it
   def counted(output, status = 0)
-    answer = ruby_child(<<~'RUBY', ROOT, output, status.to_s, env: { "RUBYOPT" => "-rbundler/setup" })
-      Dir.chdir(ARGV.fetch(0))
-      require "rake"
-      Rake.application.init("rake", [])
-      Rake.application.load_rakefile
-      p run_engine_program("sh", "-c", 'printf "%s" "$1"; exit $2', "sh", *ARGV.drop(1))
+    answer = rake_child(<<~'RUBY', output, status.to_s)
+      p run_engine_program("sh", "-c", 'printf "%s" "$1"; exit $2', "sh", *ARGV)
     RUBY
     assert_equal ["", true], [answer.err, answer.status.success?]
     answer.out.lines(chomp: true).last

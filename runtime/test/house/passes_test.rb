@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "stringio"
+require "support/rakefile"
 require "tmpdir"
 require_relative "../../../bin/support/passes"
 
@@ -11,8 +12,8 @@ require_relative "../../../bin/support/passes"
 # What `rake test` runs its passes by. Where nothing is said of JOBS there are two.
 class PassesTest < Minitest::Test
   include AnyBackend
+  include Rakefile
 
-  ROOT = File.expand_path("../../..", __dir__)
   SCRIPT = File.join(ROOT, "bin/support/passes.rb")
 
   def shell(name, code, *arguments, env: {}) = Passes.pass(name, "sh", "-c", code, "sh", *arguments, env:)
@@ -31,13 +32,7 @@ class PassesTest < Minitest::Test
 
   # What it prints that has the tasks.
   def with_rake(code, env = {})
-    answer = ruby_child(<<~RUBY, ROOT, env: { "RUBYOPT" => "-rbundler/setup", **env })
-      Dir.chdir(ARGV.fetch(0))
-      require "rake"
-      Rake.application.init("rake", [])
-      Rake.application.load_rakefile
-      #{code}
-    RUBY
+    answer = rake_child(code, env:)
     assert_equal ["", true], [answer.err, answer.status.success?]
     answer.out.lines(chomp: true)
   end
@@ -50,13 +45,9 @@ class PassesTest < Minitest::Test
 
   # What becomes of such a task when its patterns match no file.
   def without_files(name)
-    ruby_child(<<~'RUBY', ROOT, name, env: { "RUBYOPT" => "-rbundler/setup" })
-      Dir.chdir(ARGV.fetch(0))
-      require "rake"
-      Rake.application.init("rake", [])
-      Rake.application.load_rakefile
+    rake_child(<<~'RUBY', name)
       [TIDY_TESTS, RUNTIME_TESTS, JOBS_TESTS, POSTGRES_TESTS, TORTURES].each(&:clear)
-      TEST_PASSES.fetch(ARGV.fetch(1).to_sym).call
+      TEST_PASSES.fetch(ARGV.fetch(0).to_sym).call
     RUBY
   end
 

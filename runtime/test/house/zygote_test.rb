@@ -116,6 +116,22 @@ class ZygoteTest < Minitest::Test
     [reader, writer].each(&:close)
   end
 
+  # --- what a zygote of a test's own has loaded ---
+
+  OWN = Zygote.new("LOADED = [1]\nlocal = 2") { {} }
+  LOUD = Zygote.new("warn 'too loud'") { {} }
+
+  def test_a_prelude
+    assert_equal "[1]\nnil\n[1, 3]\n[1]\n", ["p LOADED, defined?(local)", "p LOADED << 3", "p LOADED"].sum("") { |code|
+      ruby_child(code, from: OWN).out
+    }
+  end
+
+  # The children cannot say it, and somebody has to.
+  def test_a_warning_of_a_prelude
+    assert_match(/a zygote has said: too loud/, assert_raises(RuntimeError) { ruby_child("", from: LOUD) }.message)
+  end
+
   # --- children of children, and several ---
 
   def test_children_of_the_child

@@ -2,6 +2,7 @@
 
 require "rbconfig"
 require "socket"
+require "tempfile"
 
 # A Ruby that has booted and has loaded ringspun, from which children are forked: a fork takes a fifteenth of the processor's
 # time that a boot takes. A child is a main program like that of `ruby -e`, see zygote_process.rb. It is no child of this
@@ -117,14 +118,18 @@ class Zygote
 
   def env_now = { **ENV, "RUBYOPT" => nil, **@own_env.call }.compact
 
-  # It ends when nobody has the other end of its socket any more.
+  # It ends when nobody has the other end of its socket any more. What it says while it loads would be its children's to say.
   def start
     env = env_now
     own = { "RINGSPUN_ZYGOTE" => DESCRIPTOR.to_s, "RINGSPUN_ZYGOTE_PRELUDE" => @prelude }
-    pid = Zygote.boot({ **env, **own }, "-r#{__dir__}/zygote_process.rb", "-e", "# the program of a child", DESCRIPTOR => @theirs)
-    @theirs.close
-    raise "the zygote has not started: #{$?}" unless Process.wait2(pid).last.success?
+    said = Tempfile.create do |file|
+      pid = Zygote.boot({ **env, **own }, "-r#{__dir__}/zygote_process.rb", "-e", "# the program of a child",
+                        DESCRIPTOR => @theirs, %i[out err] => file)
+      Process.wait2(pid).last.success? ? File.read(file.path) : "#{$?}: #{File.read(file.path)}"
+    end
+    raise "a zygote has said: #{said}" unless said.empty?
 
+    @theirs.close
     @env = env
   end
 
