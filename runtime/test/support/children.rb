@@ -25,6 +25,8 @@ module Children
   # from one that has loaded ringspun, unless it is to be fresh, which takes longer: for what is about loading, or about a process
   # that has its memory to itself. `from` may be a zygote of the test's own.
   def ruby_child(code, *arguments, env: {}, timeout: 30, fresh: false, from: nil)
+    stress = GC.stress
+    GC.stress = false # nothing of ours runs in this process meanwhile
     out, err = Array.new(2) { IO.pipe }
     child = Zygote.start(code, arguments, env:, fresh:, from:, out: out.last, err: err.last)
     printed = [out, err].map do |reader, writer|
@@ -35,6 +37,7 @@ module Children
     Answer.new(*printed.map(&:value), status)
   ensure
     [*out, *err].each(&:close)
+    GC.stress = stress
   end
 
   private
