@@ -45,7 +45,7 @@ module ZygoteProcess
       nil
     end
 
-    # A process of its own for each child waits for it, so that no signal handler and no thread is needed.
+    # A process of its own for each child waits for it, so that the zygote needs no signal handler and no thread.
     def keep(connection)
       out, err = Array.new(2) { connection.recv_io }
       request = Marshal.load(connection)
@@ -53,6 +53,7 @@ module ZygoteProcess
       [out, err].each(&:close)
       lead_group(pid) if request[:pgroup]
       Marshal.dump(pid, connection)
+      Thread.new { connection.wait_readable && Process.kill(:KILL, pid) } # the tests say no more: they have ended
       status = Process.wait2(pid).last
       Marshal.dump({ pid:, exitstatus: status.exitstatus, termsig: status.termsig, text: status.to_s }, connection)
       exit!(true)
