@@ -160,6 +160,8 @@ class WatchedProcess
   end
 
   def stack_in_c
+    return "" if @redirection.any? # nobody reads it
+
     IO.popen([*DEBUGGER, @pid.to_s], err: File::NULL, &:read)
   rescue Errno::ENOENT
     ""
