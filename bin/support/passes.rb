@@ -112,12 +112,16 @@ class Passes
   def report
     return if @alone
 
-    @out.puts "", "== all passes", @ended, format("%<cpu>7.1f s CPU in all", cpu: @ended.sum(&:cpu)), counted
+    @out.puts "", "== all passes", @ended, format("%<cpu>7.1f s CPU in all", cpu: @ended.sum(&:cpu)), counted,
+              booted
     failures.each { |ended| tell(ended) }
     # Last only their names, for of a long output some see no more than the end.
     failures.each { |ended| @out.puts "", "FAILED: #{ended.pass.name}", ended.tests }
     @out.flush
   end
+
+  # Rubies that tests have booted, which costs more than all else.
+  def booted = "#{@ended.sum { |ended| ended.output.scan(/^Rubies: (\d+) fresh/).sum { |count,| count.to_i } }} fresh Rubies"
 
   # What Minitest has counted, in all passes together. Where a pass took several processes, each has counted its own.
   def counted
