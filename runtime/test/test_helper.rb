@@ -10,6 +10,7 @@ require "ringspun"
 require_relative "support/any_backend"
 require_relative "support/children"
 require_relative "support/gc_stress"
+require_relative "support/held_up"
 require_relative "support/leaks"
 require_relative "support/skips"
 require_relative "support/supervised"
@@ -19,6 +20,7 @@ class Minitest::Test
   include Leaks
 
   # Prepended, because they stand between Minitest and every test, whatever a test class defines.
+  prepend HeldUp
   prepend GCStress
   prepend Skips
 end

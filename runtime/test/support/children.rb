@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "held_up"
 require_relative "zygote"
 
 # Child processes with an end: a child that hangs is killed, by its pid, and fails the test.
@@ -28,6 +29,7 @@ module Children
     stress = GC.stress
     GC.stress = false # nothing of ours runs in this process meanwhile
     out, err = Array.new(2) { IO.pipe }
+    env = { **HeldUp.for_child("#{self.class}##{name}"), **env }
     child = Zygote.start(code, arguments, env:, fresh:, from:, out: out.last, err: err.last)
     printed = [out, err].map do |reader, writer|
       writer.close

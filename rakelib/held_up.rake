@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+require_relative "../runtime/test/support/seeds"
+
+# Tests that are held up at random lines, as on a machine that has no processor for them just then: see
+# runtime/test/support/held_up.rb.
+
+# The files that are left out, unless FILES names them, and why.
+HELD_UP_NEVER = { %r{/test/(house|setup)/} => "they judge files and scripts, and wait for nothing",
+                  /^# pass: collections$/ => "they collect at every allocation, and wait for nothing" }.freeze
+
+def held_up_files
+  named = ENV.fetch("FILES", "").split(/[\s,]+/)
+  return some(named.flat_map { |pattern| FileList[pattern].to_a }) if named.any?
+
+  left_out, files = (RUNTIME_TESTS + JOBS_TESTS + POSTGRES_TESTS).map { |path| [path, held_up_never(path)] }.partition(&:last)
+  left_out.group_by(&:last).each { |why, paths| puts "Not held up, for #{why}: #{paths.map(&:first).join(" ")}" }
+  files.map(&:first)
+end
+
+def held_up_never(path)
+  text = "#{path}\n#{File.read(path)}"
+  HELD_UP_NEVER.find { |pattern, _| text.match?(pattern) }&.last
+end
+
+desc "Tests that are held up at random lines, those of SEED=n or of the day's seed: FILES=a,b or all of runtime, jobs, Postgres"
+test_passes(:held_up, :compile) do
+  seed = ENV.fetch("SEED") { Seeds.of_the_day(1).first }.to_s
+  held_up_files.group_by { |path| path[%r{\A\w+}] }.flat_map do |gem, files|
+    split_passes("#{gem}, held up by seed #{seed}", files, { "RINGSPUN_HELD_UP" => seed })
+  end
+end

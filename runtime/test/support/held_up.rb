@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+require "zlib"
+
+# RINGSPUN_HELD_UP=seed: each test is held up at some of its lines, as on a machine that has no processor for it just then. A test
+# that fails by this relies on the clock where it should rely on a gate, a state, or virtual time.
+#
+# The lines are drawn from the seed and the name of the test, so one seed has the same lines again, as long as the test takes the
+# same way. Lines of the tests and of our own Ruby count, on all threads. So do those of children: one that was forked is held up
+# at what is left, and a fresh Ruby of `ruby_child` at lines of its own.
+module HeldUp
+  SEED = ENV.fetch("RINGSPUN_HELD_UP", nil)
+  TIMES_MAX = 4
+  MILLISECONDS = 20
+  # From one time to the next, in the mean of the slowest pace.
+  LINES_MAX = 300
+
+  ROOT = File.expand_path("../../..", __dir__)
+  # And the program of a child.
+  COUNTED = [*%w[runtime jobs postgres].product(%w[lib test]).map { |gem, folder| "#{ROOT}/#{gem}/#{folder}/" }, "-e"].freeze
+  # What stands around every test.
+  LEFT_OUT = %w[held_up watchdog].map { |name| "/test/support/#{name}.rb" }.freeze
+
+  SOURCE = File.expand_path("held_up.c", __dir__)
+  LIBRARY = "#{ROOT}/tmp/held_up/#{RUBY_VERSION}/held_up.so".freeze
+
+  class << self
+    # Loads the library, which is compiled once.
+    def prepare
+      compile unless File.exist?(LIBRARY) && File.mtime(LIBRARY) > File.mtime(SOURCE)
+      require LIBRARY
+    end
+
+    # How many lines run from one time to the next. How many lines a test has is not known before; so the pace is drawn as well,
+    # from what ends within the first lines to what gets to late ones.
+    #
+    # @return [Array<Integer>]
+    def gaps(seed, name)
+      random = Random.new(Zlib.crc32("#{seed} #{name}"))
+      pace = LINES_MAX**random.rand
+      Array.new(TIMES_MAX) { random.rand(1..(2 * pace).to_i) }
+    end
+
+    # The process is held up from now on.
+    def start(gaps) = start_at_lines(gaps, MILLISECONDS, COUNTED, LEFT_OUT)
+
+    # @return [Array<String>] the lines at which it was held up
+    def stop = stop_at_lines.map { |path, line| "#{path.delete_prefix("#{ROOT}/")}:#{line}" }
+
+    # What a child needs to be held up too: environment and options of Ruby.
+    def for_child(name, seed: SEED) = seed ? [{ "RINGSPUN_HELD_UP_CHILD" => name }, ["-r#{__FILE__}"]] : [{}, []]
+
+    private
+
+    def compile
+      require "fileutils"
+      require "open3"
+      FileUtils.mkdir_p(File.dirname(LIBRARY))
+      mine = "#{LIBRARY}.#{Process.pid}" # a neighbour may do the same
+      headers = RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir").map { |folder| "-I#{folder}" }
+      output, status = Open3.capture2e(RbConfig::CONFIG["CC"].split.first, *%w[-std=gnu11 -Wall -Werror -O1 -shared -fPIC],
+                                       *headers, "-o", mine, SOURCE)
+      raise output unless status.success?
+
+      File.rename(mine, LIBRARY)
+    end
+  end
+
+  def before_setup
+    super
+    HeldUp.start(HeldUp.gaps(SEED, held_up_name)) if SEED
+  end
+
+  def after_teardown
+    @held_up_at = HeldUp.stop if SEED
+    super
+  end
+
+  def run
+    super
+  ensure
+    warn "", held_up_report if SEED && !passed? && !skipped?
+  end
+
+  private
+
+  def held_up_name = "#{self.class}##{name}"
+
+  def held_up_report
+    file = method(name).source_location.first.delete_prefix("#{ROOT}/")
+    "#{held_up_name} was held up at #{@held_up_at&.join(", ")}.\n" \
+      "Again: bin/bundle exec rake test:held_up SEED=#{SEED} FILES=#{file}\n" \
+      "or: RINGSPUN_HELD_UP=#{SEED} bin/test #{file} -n #{name}"
+  end
+end
+
+HeldUp.prepare if HeldUp::SEED
+child = ENV.fetch("RINGSPUN_HELD_UP_CHILD", nil)
+HeldUp.start(HeldUp.gaps(HeldUp::SEED, child)) if HeldUp::SEED && child
