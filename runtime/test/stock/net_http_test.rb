@@ -83,8 +83,7 @@ class StockNetHTTPTest < Minitest::Test
     Ringspun.run do
       http_server(->(request) { asked.push(request) && sleep }) do |port|
         getting = machine.spin { http(port, read_timeout: 0.05, max_retries: 0).get("/") }
-        asked.pop
-        assert_equal :parked, getting.state
+        asked.pop # of a strand that the wait has let go on
         assert_ends_with Net::ReadTimeout, getting
       end
     end
