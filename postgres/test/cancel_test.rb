@@ -76,9 +76,12 @@ class PostgresCancelTest < Minitest::Test
   def test_one_with_others_behind_it_goes_on_and_they_get_their_answers
     on_pool(lanes: 1) do |pool, machine|
       pool.query("select 1")
-      first = machine.spin { pool.query("select pg_sleep(0.1)", timeout: 0.02) }
-      others = Array.new(3) { |number| machine.spin { pool.query_value("select $1::int", number) } }
-      assert_raises(Ringspun::TimeoutError) { first.await }
+      others = nil
+      holding(LOCK) do
+        first = machine.spin { pool.query(LOCK, timeout: 0.02) }
+        others = Array.new(3) { |number| machine.spin { pool.query_value("select $1::int", number) } }
+        assert_raises(Ringspun::TimeoutError) { first.await }
+      end
       assert_equal [0, 1, 2], machine.await(others)
     end
   end

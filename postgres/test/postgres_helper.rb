@@ -50,6 +50,13 @@ module OnPool
     end
   end
 
+  # A statement that waits while somebody else is in `holding` with it.
+  LOCK = "select pg_advisory_xact_lock(20607)"
+
+  def holding(lock)
+    look { |other| other.transaction { |transaction| transaction.query(lock).then { yield } } }
+  end
+
   # A table of its own for the test, with a row for each number.
   def with_table(pool, *numbers)
     name = "t_#{SecureRandom.hex(6)}"
