@@ -14,13 +14,13 @@ module HeldUp
   TIMES_MAX = 4
   MILLISECONDS = 20
   # From one time to the next, in the mean of the slowest pace.
-  LINES_MAX = 300
+  LINES_MAX = 100
 
   ROOT = File.expand_path("../../..", __dir__)
   # And the program of a child.
   COUNTED = [*%w[runtime jobs postgres].product(%w[lib test]).map { |gem, folder| "#{ROOT}/#{gem}/#{folder}/" }, "-e"].freeze
   # What stands around every test.
-  LEFT_OUT = %w[held_up watchdog].map { |name| "/test/support/#{name}.rb" }.freeze
+  LEFT_OUT = %w[held_up watchdog gc_stress skips leaks].map { |name| "/test/support/#{name}.rb" }.freeze
 
   SOURCE = File.expand_path("held_up.c", __dir__)
   LIBRARY = "#{ROOT}/tmp/held_up/#{RUBY_VERSION}/held_up.so".freeze
