@@ -326,12 +326,12 @@ class CancelTest < IOCase
     on_machine do |machine|
       reader, writer = make_pipe
       strand = spin do
-        machine.timeout(0.05) { machine.write(writer, "x") }
+        machine.timeout(1) { machine.write(writer, "x") }
         machine.read(reader, +"")
         machine.read(reader, +"") # past that timeout
       end
       until_waits(strand, /read/)
-      machine.sleep(0.06)
+      machine.sleep(1.01)
       assert_equal :parked, strand.state
       machine.write(writer, "y")
       assert_equal 1, strand.await

@@ -476,10 +476,10 @@ class DeadlineTest < Minitest::Test
   # The value was handed over and the time is over, both before the strand runs again: it has the value.
   def test_a_value_that_came_before_the_time_was_over
     queue = Ringspun::Queue.new
-    strand = machine.spin { machine.timeout(0.05) { queue.pop } }
+    strand = machine.spin { machine.timeout(1) { queue.pop } }
     until_parked(strand)
     queue.push(:item)
-    sleep(0.06) # the whole thread
+    sleep(1) # the whole thread
     assert_equal :item, strand.await
   end
 
@@ -488,14 +488,14 @@ class DeadlineTest < Minitest::Test
     queue = Ringspun::Queue.new
     got = nil
     strand = machine.spin do
-      machine.timeout(0.05) do
+      machine.timeout(1) do
         got = queue.pop
         machine.sleep(0.000_1)
       end
     end
     until_parked(strand)
     queue.push(:item)
-    sleep(0.06)
+    sleep(1)
     assert_ends_with Timeout, strand
     assert_equal :item, got
   end

@@ -80,7 +80,7 @@ class StockRedisTest < Minitest::Test
     Ringspun.run do
       connected do |client|
         waiting = parked do
-          connected(read_timeout: 0.2, reconnect_attempts: 0) { |other| error_of { other.call("BLPOP", "nothing", 0) } }
+          connected(read_timeout: 1, reconnect_attempts: 0) { |other| error_of { other.call("BLPOP", "nothing", 0) } }
         end
         client.call("PING") while waiting.alive?
         assert_kind_of RedisClient::ReadTimeoutError, waiting.await

@@ -92,7 +92,7 @@ class StockSequelTest < Minitest::Test
 
   def test_a_pool_that_has_nothing_left
     Ringspun.run do
-      database(max_connections: 1, pool_timeout: 0.05) do |db|
+      database(max_connections: 1, pool_timeout: 1) do |db|
         db.synchronize do
           waiting = parked { error_of { db.get(1) } }
           assert_kind_of Sequel::PoolTimeout, waiting.await
