@@ -262,7 +262,7 @@ class SchedulerTimeoutTest < Minitest::Test
     assert_everywhere([Own, :unwound]) do
       unwound = nil
       error = error_of do
-        Timeout.timeout(0.1, Own) do # by then the strand has begun
+        Timeout.timeout(1, Own) do # by then the strand has begun
           Ringspun.scope do |scope|
             scope.spin do
               sleep
