@@ -94,8 +94,13 @@ class ShortLimits
     limits.each { |limit| @found << Found.new(test: test.to_s, limit: limit, line: @first_line + line - 1) }
   end
 
+  # One of two limits counts as well: `slow ? 10 : 0.5`.
   def short?(node)
-    [Prism::FloatNode, Prism::RationalNode].any? { |kind| node.is_a?(kind) } && Float(node.slice.delete("_r")).then { |limit| limit.positive? && limit < 1 }
+    case node
+    when Prism::FloatNode, Prism::RationalNode then Float(node.slice.delete("_r")).then { |limit| limit.positive? && limit < 1 }
+    when Prism::IfNode, Prism::ElseNode, Prism::StatementsNode, Prism::ParenthesesNode
+      node.compact_child_nodes.any? { |child| short?(child) }
+    end
   end
 
   # What a heredoc holds may be Ruby.

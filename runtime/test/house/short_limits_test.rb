@@ -25,7 +25,8 @@ class ShortLimitsTest < Minitest::Test
 
   def test_calls_and_options_are_found
     expected = ["timeout(0.5)", "with_timeout(0.1)", "join(0.000_1)", "timeout: 0.2", "checkout_timeout: 0.01", "within: 0.9",
-                "limit: 0.5r", "deadline: 0.25", "timeout(0.3)"]
+                "limit: 0.5r", "deadline: 0.25", "timeout(0.3)",
+                "timeout: (slow ? 10 : 0.5)"]
     assert_limits(<<~'RUBY', *expected)
       machine.timeout(0.5) { read }
       task.with_timeout(0.1) { read }
@@ -36,6 +37,7 @@ class ShortLimitsTest < Minitest::Test
       watch(limit: 0.5r)
       scope(deadline: 0.25) { |a| b }
       Timeout.timeout(0.3) { 1 }
+      queue.pop(timeout: (slow ? 10 : 0.5))
     RUBY
   end
 
@@ -51,6 +53,7 @@ class ShortLimitsTest < Minitest::Test
       thread.join
       ["a", "b"].join("0.1")
       array.first(0.1)
+      queue.pop(timeout: seconds > 0.5 ? 10 : 20)
       record(time: 0.5, timeouts: 0.5, limited: 0.5)
       "machine.timeout(0.5)"
     RUBY

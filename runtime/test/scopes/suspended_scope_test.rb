@@ -100,7 +100,7 @@ class SuspendedScopeTest < Minitest::Test
     aside = timed(0.001)
     aside.next
     inner = Enumerator.new { |list| loop { list << machine.sleep(0.002) } }
-    middle = Enumerator.new { |list| machine.timeout(GCStress::WANTED ? 10 : 0.05) { loop { list << inner.next } } }
+    middle = Enumerator.new { |list| machine.timeout(GCStress::WANTED ? 10 : 1) { loop { list << inner.next } } }
     outer = Enumerator.new { |list| loop { list << middle.next } }
     2.times { outer.next }
     outlast
