@@ -10,7 +10,7 @@ class HeldUpTest < Minitest::Test
 
   def test_it_holds_up_the_lines_that_the_gaps_say
     assert_equal %w[-e:4 -e:6 -e:7 -e:9], printed(<<~RUBY)
-      HeldUp.start([1, 2, 1, 2])
+      HeldUp.start([1, 2, 1, 2].map { [_1, true] })
       a = 1
       a += 1; def other(more) = more
       a += 1
@@ -26,7 +26,7 @@ class HeldUpTest < Minitest::Test
       def called
         1
       end
-      HeldUp.start([1, 1, 2])
+      HeldUp.start([1, 1, 2].map { [_1, false] })
       called
       Thread.new do
         1
@@ -37,10 +37,22 @@ class HeldUpTest < Minitest::Test
 
   def test_it_stops_at_four_times_and_other_files_do_not_count
     assert_equal ['["-e:4", "-e:4", "-e:4", "-e:4"]', "[]"], printed(<<~RUBY)
-      HeldUp.start([1, 1, 1, 1])
+      HeldUp.start([[1, true]] * 4)
       9.times { _1 + 1 }
       p HeldUp.stop
-      HeldUp.start([1]); eval("p\\np", nil, "/elsewhere.rb"); require "English"; p HeldUp.stop
+      HeldUp.start([[1, false]]); eval("p\\np", nil, "/elsewhere.rb"); require "English"; p HeldUp.stop
+    RUBY
+  end
+
+  def test_lines_of_libraries_count_where_all_lines_do
+    assert_equal %w[-e:7 /lib.rb:3 -e:8], printed(<<~RUBY)
+      eval("def library\\n$a = 1\\n$b = 2\\nend", nil, "/lib.rb")
+      HeldUp.start_at_lines([[3, true], [2, false], [1, true]], 1, ["-e"], ["/lib.rb"], [])
+      library
+      library
+      library
+      library
+      puts HeldUp.stop
     RUBY
   end
 
@@ -52,7 +64,7 @@ class HeldUpTest < Minitest::Test
       now = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
       tries = Array.new(20) do
         Thread.pass
-        HeldUp.start_at_lines([3], HeldUp::MILLISECONDS, ["-e"], [])
+        HeldUp.start_at_lines([[3, true]], HeldUp::MILLISECONDS, ["-e"], [], [])
         before = [now.call, ran]
         after = [now.call, ran]
         HeldUp.stop
@@ -66,7 +78,7 @@ class HeldUpTest < Minitest::Test
     assert_equal %w[0], printed(<<~RUBY)
       count = -> { GC.stat(:total_allocated_objects) }
       made = Array.new(2) do
-        HeldUp.start([1000, 1])
+        HeldUp.start([[1000, true], [1, true]])
         before = count.call
         i = 0
         while i < 1000
@@ -84,8 +96,9 @@ class HeldUpTest < Minitest::Test
     drawn = (1..2000).map { |seed| HeldUp.gaps(seed, "A#test_a") }
     assert_equal drawn, (1..2000).map { |seed| HeldUp.gaps(seed, "A#test_a") }
     refute_equal drawn, (1..2000).map { |seed| HeldUp.gaps(seed, "A#test_b") }
-    assert(drawn.all? { |gaps| gaps.size == 4 && gaps.all?(&:positive?) })
-    sums = drawn.map(&:sum)
+    assert(drawn.all? { |gaps| gaps.size == 4 && gaps.map(&:first).all?(&:positive?) })
+    assert_in_delta 0.5, drawn.flatten(1).count(&:last).fdiv(8000), 0.05
+    sums = drawn.map { |gaps| gaps.sum(&:first) }
     [..8, 9..30, 31..100, 101..200, 201..].each { |range| assert_operator sums.count { range.cover?(_1) }, :>, 100, range }
   end
 
@@ -111,7 +124,7 @@ class HeldUpTest < Minitest::Test
       def test_of_children
         fresh = ruby_child("a = 1\n" * 3000 + "puts HeldUp.stop")
         puts "fresh: #{fresh.out.lines.size}"
-        HeldUp.start([4])
+        HeldUp.start([[4, true]])
         in_child { 1; 2
           3
           4

@@ -12,10 +12,11 @@
 #define PATH_MAX_BYTES 512
 
 static struct {
-    /* Which lines count: of files that begin with one of these, without those that end with one of the others. */
-    char counted[FOLDERS_MAX][PATH_MAX_BYTES], left_out[FOLDERS_MAX][PATH_MAX_BYTES];
-    /* How many such lines run until the next time, that one included. */
+    /* Which lines count: of files that begin with one of these, without those that end with one of the last. */
+    char tests[FOLDERS_MAX][PATH_MAX_BYTES], libraries[FOLDERS_MAX][PATH_MAX_BYTES], left_out[FOLDERS_MAX][PATH_MAX_BYTES];
+    /* How many such lines run until the next time, that one included, and whether only those of tests count. */
     long gaps[TIMES_MAX];
+    bool only_tests[TIMES_MAX];
     int times, done;
     long nanoseconds;
     struct {
@@ -26,15 +27,19 @@ static struct {
 
 static VALUE trace;
 
+static bool begins(const char *path, char (*folders)[PATH_MAX_BYTES]) {
+    for (int i = 0; i < FOLDERS_MAX && folders[i][0]; i++)
+        if (!strncmp(path, folders[i], strlen(folders[i]))) return true;
+    return false;
+}
+
 static bool counts(const char *path) {
     size_t length = strlen(path);
     for (int i = 0; i < FOLDERS_MAX && state.left_out[i][0]; i++) {
         size_t end = strlen(state.left_out[i]);
         if (end <= length && !strcmp(path + length - end, state.left_out[i])) return false;
     }
-    for (int i = 0; i < FOLDERS_MAX && state.counted[i][0]; i++)
-        if (!strncmp(path, state.counted[i], strlen(state.counted[i]))) return true;
-    return false;
+    return begins(path, state.tests) || (!state.only_tests[state.done] && begins(path, state.libraries));
 }
 
 static void hold_up(void) {
@@ -70,13 +75,20 @@ static void copy_paths(VALUE paths, char (*to)[PATH_MAX_BYTES]) {
     }
 }
 
-static VALUE start_at_lines(VALUE self, VALUE gaps, VALUE milliseconds, VALUE counted, VALUE left_out) {
+/* Each gap is a pair: how many lines, and whether only those of tests count. */
+static VALUE start_at_lines(VALUE self, VALUE gaps, VALUE milliseconds, VALUE tests, VALUE libraries, VALUE left_out) {
     memset(&state, 0, sizeof state);
     if (RARRAY_LEN(gaps) > TIMES_MAX) rb_raise(rb_eArgError, "at most %d times", TIMES_MAX);
-    copy_paths(counted, state.counted);
+    copy_paths(tests, state.tests);
+    copy_paths(libraries, state.libraries);
     copy_paths(left_out, state.left_out);
     state.nanoseconds = NUM2LONG(milliseconds) * 1000000;
-    for (long i = 0; i < RARRAY_LEN(gaps); i++) state.gaps[i] = NUM2LONG(RARRAY_AREF(gaps, i));
+    for (long i = 0; i < RARRAY_LEN(gaps); i++) {
+        VALUE gap = rb_check_array_type(RARRAY_AREF(gaps, i));
+        if (NIL_P(gap) || RARRAY_LEN(gap) != 2) rb_raise(rb_eArgError, "a gap is a pair");
+        state.gaps[i] = NUM2LONG(RARRAY_AREF(gap, 0));
+        state.only_tests[i] = RTEST(RARRAY_AREF(gap, 1));
+    }
     state.times = (int)RARRAY_LEN(gaps);
     rb_tracepoint_enable(trace);
     return Qnil;
@@ -96,6 +108,6 @@ void Init_held_up(void) {
     rb_gc_register_address(&trace);
     trace = rb_tracepoint_new(Qnil, RUBY_EVENT_LINE, at_line, NULL);
     VALUE module = rb_define_module("HeldUp");
-    rb_define_singleton_method(module, "start_at_lines", start_at_lines, 4);
+    rb_define_singleton_method(module, "start_at_lines", start_at_lines, 5);
     rb_define_singleton_method(module, "stop_at_lines", stop_at_lines, 0);
 }

@@ -13,37 +13,41 @@ module HeldUp
   SEED = ENV.fetch("RINGSPUN_HELD_UP", nil)
   TIMES_MAX = 4
   MILLISECONDS = 20
-  # From one time to the next, in the mean of the slowest pace.
-  LINES_MAX = 100
+  # From one time to the next, in the mean of the slowest pace: where only lines of tests count, and where all do.
+  LINES_MAX = { true => 100, false => 1000 }.freeze
 
   ROOT = File.expand_path("../../..", __dir__)
-  # And the program of a child.
-  COUNTED = [*%w[runtime jobs postgres].product(%w[lib test]).map { |gem, folder| "#{ROOT}/#{gem}/#{folder}/" }, "-e"].freeze
+  LIBRARIES, TESTS = %w[lib test].map { |folder| %w[runtime jobs postgres].map { |gem| "#{ROOT}/#{gem}/#{folder}/" } }
+  TESTS << "-e" # the program of a child
   # What stands around every test.
   LEFT_OUT = %w[held_up watchdog gc_stress skips leaks].map { |name| "/test/support/#{name}.rb" }.freeze
 
-  SOURCE = File.expand_path("held_up.c", __dir__)
-  LIBRARY = "#{ROOT}/tmp/held_up/#{RUBY_VERSION}/held_up.so".freeze
+  SOURCE = File.read(File.expand_path("held_up.c", __dir__))
+  LIBRARY = "#{ROOT}/tmp/held_up/#{RUBY_VERSION}-#{Zlib.crc32(SOURCE)}/held_up.so".freeze
 
   class << self
     # Loads the library, which is compiled once.
     def prepare
-      compile unless File.exist?(LIBRARY) && File.mtime(LIBRARY) > File.mtime(SOURCE)
+      compile unless File.exist?(LIBRARY)
       require LIBRARY
     end
 
-    # How many lines run from one time to the next. How many lines a test has is not known before; so the pace is drawn as well,
-    # from what ends within the first lines to what gets to late ones.
+    # How many lines run from one time to the next, each with whether only those of tests count: else a test that begins with a
+    # thousand lines of ours would never be held up in its own. How many lines a test has is not known before; so the pace is
+    # drawn as well, from what ends within the first lines to what gets to late ones.
     #
-    # @return [Array<Integer>]
+    # @return [Array<(Integer, Boolean)>]
     def gaps(seed, name)
       random = Random.new(Zlib.crc32("#{seed} #{name}"))
-      pace = LINES_MAX**random.rand
-      Array.new(TIMES_MAX) { random.rand(1..(2 * pace).to_i) }
+      rate = random.rand
+      Array.new(TIMES_MAX) do
+        only_tests = random.rand(2).zero?
+        [random.rand(1..(2 * (LINES_MAX[only_tests]**rate)).to_i), only_tests]
+      end
     end
 
     # The process is held up from now on.
-    def start(gaps) = start_at_lines(gaps, MILLISECONDS, COUNTED, LEFT_OUT)
+    def start(gaps) = start_at_lines(gaps, MILLISECONDS, TESTS, LIBRARIES, LEFT_OUT)
 
     # @return [Array<String>] the lines at which it was held up
     def stop = stop_at_lines.map { |path, line| "#{path.delete_prefix("#{ROOT}/")}:#{line}" }
@@ -60,7 +64,7 @@ module HeldUp
       mine = "#{LIBRARY}.#{Process.pid}" # a neighbour may do the same
       headers = RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir").map { |folder| "-I#{folder}" }
       output, status = Open3.capture2e(RbConfig::CONFIG["CC"].split.first, *%w[-std=gnu11 -Wall -Werror -O1 -shared -fPIC],
-                                       *headers, "-o", mine, SOURCE)
+                                       *headers, *%w[-x c -o], mine, "-", stdin_data: SOURCE)
       raise output unless status.success?
 
       File.rename(mine, LIBRARY)
