@@ -72,7 +72,7 @@ class SelectDescriptorsTest < SelectCase
   def test_a_full_one_gets_room
     with_pair do |near, far|
       filled = 0
-      Ringspun::Machine.current.timeout(0.1) { loop { filled += machine.send(near, "x" * 4096) } } rescue Ringspun::TimeoutError
+      Ringspun::Machine.current.timeout(1) { loop { filled += machine.send(near, "x" * 4096) } } rescue Ringspun::TimeoutError
       strand = parked { select { |on| on.writable(near) { :room } } }
       (filled -= bytes_of(far, 65_536).bytesize) while filled.positive?
       assert_equal :room, strand.await
