@@ -9,6 +9,11 @@ require_relative "../runtime/test/support/seeds"
 HELD_UP_NEVER = { %r{/test/(house|setup)/} => "they judge files and scripts, and wait for nothing",
                   /^# pass: collections$/ => "they collect at every allocation, and wait for nothing" }.freeze
 
+# How many files of the day are held up where nobody knows which have changed.
+HELD_UP_A_DAY = 12
+
+def held_up_seed = ENV.fetch("SEED") { Seeds.of_the_day(1, env: {}).first }.to_s
+
 def held_up_files
   named = ENV.fetch("FILES", "").split(/[\s,]+/)
   return some(named.flat_map { |pattern| FileList[pattern].to_a }) if named.any?
@@ -25,8 +30,16 @@ end
 
 desc "Tests that are held up at random lines, those of SEED=n or of the day's seed: FILES=a,b or all of runtime, jobs, Postgres"
 test_passes(:held_up, :compile) do
-  seed = ENV.fetch("SEED") { Seeds.of_the_day(1).first }.to_s
   held_up_files.group_by { |path| path[%r{\A\w+}] }.flat_map do |gem, files|
-    split_passes("#{gem}, held up by seed #{seed}", files, { "RINGSPUN_HELD_UP" => seed })
+    split_passes("#{gem}, held up by seed #{held_up_seed}", files, { "RINGSPUN_HELD_UP" => held_up_seed })
   end
+end
+
+desc "The same with the test files that have changed, or some of the day's where nobody knows which have"
+test_passes(:held_up_changed, :compile) do
+  files = held_up_files - RAILS_TESTS
+  changed = selection.changed(files) || files.sample(HELD_UP_A_DAY, random: Random.new(held_up_seed.to_i))
+  next [] if changed.empty?
+
+  [test_pass("held up by seed #{held_up_seed}", changed, { "RINGSPUN_HELD_UP" => held_up_seed })]
 end

@@ -34,6 +34,10 @@ class Selection
     chosen
   end
 
+  # @param files [Array<String>]
+  # @return [Array<String>, nil] those that have changed; nil where nobody knows
+  def changed(files) = @changes.among(files)
+
   # Says so, once.
   #
   # @param what [String] files, or a pass

@@ -165,7 +165,7 @@ class ZygoteTest < Minitest::Test
   # --- ends that do not come by themselves ---
 
   def test_one_that_hangs_is_killed
-    error = assert_raises(Minitest::Assertion) { ruby_child("sleep", timeout: 0.05) }
+    error = assert_raises(Minitest::Assertion) { ruby_child("sleep", timeout: 0.05) } # must pass
     assert_equal "the Ruby child ran longer than 0.05 s: sleep", error.message
   end
 

@@ -20,7 +20,7 @@ module HeldUp
   LIBRARIES, TESTS = %w[lib test].map { |folder| %w[runtime jobs postgres].map { |gem| "#{ROOT}/#{gem}/#{folder}/" } }
   TESTS << "-e" # the program of a child
   # What stands around every test.
-  LEFT_OUT = %w[held_up watchdog gc_stress skips leaks].map { |name| "/test/support/#{name}.rb" }.freeze
+  LEFT_OUT = %w[held_up supervised gc_stress skips leaks].map { |name| "/test/support/#{name}.rb" }.freeze
 
   SOURCE = File.read(File.expand_path("held_up.c", __dir__))
   LIBRARY = "#{ROOT}/tmp/held_up/#{RUBY_VERSION}-#{Zlib.crc32(SOURCE)}/held_up.so".freeze
@@ -52,8 +52,8 @@ module HeldUp
     # @return [Array<String>] the lines at which it was held up
     def stop = stop_at_lines.map { |path, line| "#{path.delete_prefix("#{ROOT}/")}:#{line}" }
 
-    # What a child needs to be held up too: environment and options of Ruby.
-    def for_child(name, seed: SEED) = seed ? [{ "RINGSPUN_HELD_UP_CHILD" => name }, ["-r#{__FILE__}"]] : [{}, []]
+    # The environment in which a child loads this file, to be held up too.
+    def for_child(name, seed: SEED) = seed ? { "RINGSPUN_HELD_UP_CHILD" => name } : {}
 
     private
 

@@ -72,7 +72,8 @@ class Zygote
       zygote = [*from, *ALL].find { |each| each.fits?(env) } unless fresh
       return zygote.fork(code, arguments, env, out:, err:, pgroup:) if zygote
 
-      Fresh.new(boot(env, "-e", code, *arguments, out:, err:, **(pgroup ? { pgroup: true } : {})))
+      held_up = ["-r#{__dir__}/held_up"] if env["RINGSPUN_HELD_UP_CHILD"]
+      Fresh.new(boot(env, *held_up, "-e", code, *arguments, out:, err:, **(pgroup ? { pgroup: true } : {})))
     end
 
     # Boots a Ruby with that environment and no other, and answers its pid.

@@ -79,6 +79,7 @@ module ZygoteProcess
       lead_group(0) if request[:pgroup]
       Dir.chdir(request[:folder])
       request[:env].each { |name, value| ENV[name] = value }
+      require_relative "held_up" if ENV["RINGSPUN_HELD_UP_CHILD"]
       ARGV.replace(request[:arguments].each(&:freeze))
       SCRIPT.replace("#{request[:code]}\n".force_encoding(SCRIPT.encoding))
     end
