@@ -19,9 +19,12 @@ pid = spawn(*ARGV)
 Process.kill(asked, pid) if asked
 status = Process.wait2(pid).last
 
-# What it has left running would weigh on what comes after it.
+# What it has left running has a moment to end by itself, as helpers do that hear of its end. It would weigh on what comes after.
+LEFT_SECONDS = 3
+clock = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+give_up = clock.call + LEFT_SECONDS
 begin
-  nil while Process.wait(-1, Process::WNOHANG)
+  sleep 0.01 until Process.wait(-1, Process::WNOHANG).nil? && clock.call > give_up
   Dir.glob("/proc/self/task/*/children").flat_map { |path| File.read(path).split.map(&:to_i) }.each do |left|
     warn "left running, and ended: #{File.read("/proc/#{left}/cmdline").tr("\0", " ")}"
     Process.kill(:KILL, left)

@@ -63,7 +63,7 @@ module Supervised
 
   # Tells the supervisor, and at the end which tests have used most of the processors.
   class Reporter < Minitest::AbstractReporter
-    # The number of tests that are named, each of which has used so many seconds at least.
+    # The number of tests that are named, and the seconds that each has used at least.
     DEAREST = 6
     SECONDS_LEAST = 1
 
@@ -71,7 +71,8 @@ module Supervised
 
     def report
       dearest = @used.select { |_test, seconds| seconds >= SECONDS_LEAST }.max_by(DEAREST, &:last)
-      puts "dearest: #{dearest.map { |test, seconds| format("%<test>s %<seconds>.1f s", test:, seconds:) }.join(", ")}" if dearest.any?
+                     .map { |test, seconds| format("%<test>s %<seconds>.1f s", test:, seconds:) }
+      puts "dearest: #{dearest.join(", ")}" if dearest.any?
       Supervised.tell(:reported)
     end
 
