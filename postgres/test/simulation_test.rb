@@ -3,6 +3,7 @@
 require "test_helper"
 require "ringspun/postgres"
 require "support/scripted_server"
+require "support/seeds"
 
 # Strands that share a pool, on a simulated machine with a scripted server: whatever is cancelled, late, or lost, each gets the
 # answer to what it has asked, and nothing is left behind. The message of a failure names the seed.
@@ -244,9 +245,8 @@ class PostgresSimulationTest < Minitest::Test
     assert_empty said.lines.grep_v(/has answered nothing for five seconds/)
   end
 
-  def explore_seeds(count = Integer(ENV.fetch("RINGSPUN_SEEDS", "500")), faults:, **options)
-    seed = ENV["RINGSPUN_SEED"]
-    (seed ? [Integer(seed)] : count.times).each do |each|
+  def explore_seeds(faults:, **options)
+    Seeds.of_the_day(100).each do |each|
       Ringspun::Simulation.explore(1, from: each, faults:) do |machine|
         before = machine.strands.size
         srand(each) # of the back-off of the pool
