@@ -144,7 +144,11 @@ class PostgresTypesTest < Minitest::Test
     [[[1, 2], [3, 4]], "int[]"] => [[1, 2], [3, 4]], [[], "int[]"] => [], [["\x00".b], "bytea[]"] => ["\x00".b],
     [{ "a" => [1, nil] }, "jsonb"] => { "a" => [1, nil] }, [IPAddr.new("10.0.0.0/8"), "cidr"] => IPAddr.new("10.0.0.0/8"),
     [Ringspun::Postgres::Interval.new(months: -1, days: 2, microseconds: -3), "interval"] =>
-      Ringspun::Postgres::Interval.new(months: -1, days: 2, microseconds: -3)
+      Ringspun::Postgres::Interval.new(months: -1, days: 2, microseconds: -3),
+    **[(2**63) - 1, 1 - (2**63), (2**32 * 1_000_000) - 1, -2**32 * 1_000_000].to_h do |microseconds|
+      interval = Ringspun::Postgres::Interval.new(months: 0, days: 0, microseconds:)
+      [[interval, "interval"], interval]
+    end
   }.freeze
 
   PARAMETERS.each_with_index do |((value, type), expected), index|

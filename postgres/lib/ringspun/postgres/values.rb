@@ -12,7 +12,12 @@ module Ringspun
     # @since 0.1.0
     Interval = Data.define(:months, :days, :microseconds) do
       # @return [String] as ISO 8601 has it, which Postgres reads
-      def to_s = "P#{months}M#{days}DT#{format("%.6f", microseconds.to_r / 1_000_000)}S"
+      def to_s
+        # The server reads seconds as a double, which from 2**32 on does not hold each microsecond. Hours it reads exactly.
+        rest = microseconds.abs < 2**32 * 1_000_000 ? microseconds : microseconds.remainder(3_600_000_000)
+        hours = (microseconds - rest) / 3_600_000_000
+        "P#{months}M#{days}DT#{"#{hours}H" unless hours.zero?}#{format("%.6f", rest.to_r / 1_000_000)}S"
+      end
     end
 
     # What values of the server become for which Ruby code is needed; the others are decoded in C.
