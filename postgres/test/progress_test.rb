@@ -20,6 +20,7 @@ class PostgresProgressTest < Minitest::Test
     expected = ExpectedFailures.new(EXPECTED, "progress")
     on_programs do |runner|
       Seeds.of_the_day(200).each do |seed|
+        Supervised.tick
         program = draw(seed)
         failure = runner.failure(program)
         flunk shrunk(seed, program, failure, runner) if failure && !expected.known?("#{failure}\n#{program}")

@@ -247,6 +247,7 @@ class PostgresSimulationTest < Minitest::Test
 
   def explore_seeds(faults:, **options)
     Seeds.of_the_day(100).each do |each|
+      Supervised.tick
       Ringspun::Simulation.explore(1, from: each, faults:) do |machine|
         before = machine.strands.size
         srand(each) # of the back-off of the pool

@@ -20,6 +20,7 @@ class PostgresValuesTest < Minitest::Test
     expected = ExpectedFailures.new(EXPECTED, "values")
     on_values do |values|
       Seeds.of_the_day(200).each do |seed|
+        Supervised.tick
         steps = PostgresValues.steps(Random.new(seed), values.version)
         failures = values.failures(steps).reject { |failure| expected.known?(failure) }
         flunk shrunk(seed, steps, values, expected) if failures.any?

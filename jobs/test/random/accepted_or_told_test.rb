@@ -78,6 +78,7 @@ class AcceptedOrToldTest < Minitest::Test
   def ways(calls) = { **calls::ONE.transform_values { false }, **calls::MANY.transform_values { true } }
 
   def check(seed, ways, call)
+    Supervised.tick
     program = Program.new(Random.new(seed), ways)
     failures = run_program(seed, program.settings, program.steps, call)
     return if failures.empty?
