@@ -302,6 +302,27 @@ module StreamReadTests
     end
   end
 
+  def test_a_limit_is_one_for_bytes_that_an_earlier_call_has_searched
+    on_machine do
+      stream, other = make_stream
+      send_all(other, "x" * 200)
+      end_sending(other)
+      stream.peek(201)
+      2.times { assert_raises(Ringspun::LimitError) { stream.read_line(limit: 100) } }
+      assert_raises(Ringspun::LimitError) { stream.each_line(limit: 199) { flunk } }
+      assert_equal "x" * 200, stream.read_line(limit: 200)
+    end
+  end
+
+  def test_a_limit_does_not_wait_for_more_bytes_when_an_earlier_call_has_searched
+    on_machine do
+      stream, other = make_stream
+      send_all(other, "x" * 200)
+      stream.peek(200)
+      2.times { assert_raises(Ringspun::LimitError) { stream.read_line(limit: 100, timeout: 60) } }
+    end
+  end
+
   def test_a_limit_is_for_what_comes_before_the_end
     on_machine do
       stream, other = make_stream

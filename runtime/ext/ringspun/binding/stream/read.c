@@ -436,8 +436,8 @@ static int64_t fill_to_mark(reader *r, const search *s) {
                 return found - bytes;
             }
             stream->searched = len < s->mark_len ? 0 : len - s->mark_len + 1;
-            if (RS_UNLIKELY(stream->searched > s->limit)) fail_long(r, s->limit);
         }
+        if (RS_UNLIKELY(stream->searched > s->limit)) fail_long(r, s->limit); /* an earlier call may have searched */
         if (!fill(r)) return -1;
     }
 }
