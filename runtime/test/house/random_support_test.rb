@@ -3,6 +3,7 @@
 require "minitest/autorun"
 require "tempfile"
 require "support/expected_failures"
+require "support/forked_programs"
 require "support/seeds"
 require "support/shrink"
 
@@ -55,4 +56,43 @@ class RandomSupportTest < Minitest::Test
     end
     refute ExpectedFailures.new("/nowhere.yml", "a").known?("x")
   end
+
+  # Steps that do what they are named.
+  Program = Data.define(:steps) do
+    def run
+      steps.each do |step|
+        case step
+        when :abort then Process.kill(:ABRT, Process.pid)
+        when :hang then sleep
+        when :raise then raise "lost"
+        end
+      end
+    end
+
+    def to_s = steps.join(" ")
+  end
+
+  def test_programs_in_forked_children
+    programs = [%i[good], %i[good raise good], %i[good], %i[good good abort], %i[hang good]].map { |steps| Program.new(steps:) }
+    found = forked(seconds: 2).failures((0..4).to_a) { |seed| programs[seed] }
+    assert_equal 3, found.size
+    assert_match(/\Aseed 1: RuntimeError: lost\n.*RINGSPUN_SEED=1 bin\/test.* from 3 to 1 steps:\nraise\z/m, found[0])
+    assert_match(/\Aseed 3: the process has ended: .*SIGABRT.* from 3 to 1 steps:\nabort\z/m, found[1])
+    assert_match(/\Aseed 4: it has not ended after 2 s.* to 1 steps:\nhang\z/m, found[2])
+  end
+
+  def test_a_known_failure_does_not_end_the_run
+    Tempfile.create("expected") do |file|
+      file.write([{ "generator" => "a", "pattern" => "SIGABRT", "defect" => "it aborts" }].to_yaml)
+      file.close
+      expected = ExpectedFailures.new(file.path, "a")
+      found = forked(expected:).failures((0..3).to_a) { |seed| Program.new(steps: [seed == 3 ? :raise : :abort]) }
+      assert_match(/\Aseed 3: /, found.fetch(0))
+      assert_equal [1, "3 x expected: it aborts"], [found.size, expected.to_s]
+    end
+  end
+
+  private
+
+  def forked(expected: ExpectedFailures.new("/nowhere.yml", "a"), **) = ForkedPrograms.new(again: "bin/test", expected:, **)
 end
