@@ -10,6 +10,9 @@ class CancellationPrograms
     # More than all actions together push.
     ROOM = 100
 
+    # A turn of so many real seconds may have ended by time.
+    TURN_SECONDS = 0.004
+
     # Everything that an op of a descriptor does waits on a simulated machine, and is refused there. It must then not be done.
     DESCRIPTORS = %i[write send read recv pwrite pread].freeze
 
@@ -69,17 +72,18 @@ class CancellationPrograms
     # Does it, and notes what it raised.
     def call(name, number)
       Ringspun.shield { @machine.yield } if @setting[:fresh]
+      began = now
       instance_exec(number, &ALL.fetch(name))
       @ledger << [name, nil]
     rescue Exception => error
-      @ledger << [name, error]
+      @ledger << [name, error, @setting[:fresh] && now - began < TURN_SECONDS]
     end
 
     # Raises when anything was not done, or has not arrived.
     def check
       return if @expected.nil? # it was cancelled before it began
 
-      @ledger.each { |name, error| check_outcome(name, error) if error }
+      @ledger.each { |name, error, fresh| check_outcome(name, error, fresh) if error }
       raise Broken, "#{@ledger.size} of #{@expected} actions were begun" unless @ledger.size == @expected
 
       arrived.each { |name, bytes| check_arrived(name, bytes) }
@@ -97,6 +101,8 @@ class CancellationPrograms
     end
 
     private
+
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
     def simulated? = @setting[:simulated]
 
@@ -176,10 +182,10 @@ class CancellationPrograms
       nil
     end
 
-    def check_outcome(name, error)
+    def check_outcome(name, error, fresh)
       return if simulated? && DESCRIPTORS.include?(name) && error.is_a?(Ringspun::Cancelled)
 
-      turn = @setting[:fresh] ? "in a turn of its own" : "in a turn in which others came before"
+      turn = fresh ? "in a turn of its own" : "in a turn that may have ended"
       raise Broken, "in an ensure block, #{turn}, #{name} raised #{error.class}: #{error.message}"
     end
 
