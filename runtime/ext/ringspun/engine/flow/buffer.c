@@ -38,7 +38,7 @@ static void move_to_front(rs_buffer *buffer) {
 
 /* Where it lies, if it can: the kernel moves a large one by its pages, so that it is never there twice. */
 static bool extend(rs_buffer *buffer, size_t capacity) {
-    RS_ASSERT(capacity > buffer->capacity);
+    RS_CHECK(capacity > buffer->capacity);
     if (buffer->start > 0) move_to_front(buffer);
     char *bytes = rs_try_realloc(buffer->bytes, capacity);
     if (!bytes) return false;
@@ -60,14 +60,19 @@ static bool grow(rs_pool *pool, rs_buffer *buffer, size_t wanted) {
     return true;
 }
 
+/* Moving costs little beside what has been taken since the last move. Without that limit a reader that looks at many bytes, and
+ * takes one when one comes, would move all of them for each. */
+static bool is_cheap_to_move(const rs_buffer *buffer) { return buffer->start >= rs_buffer_len(buffer) / 8; }
+
 char *rs_buffer_room(rs_pool *pool, rs_buffer *buffer, size_t len) {
     size_t held = rs_buffer_len(buffer);
     RS_CHECK(buffer->start <= buffer->end && buffer->end <= buffer->capacity && (buffer->bytes || buffer->capacity == 0));
     if (buffer->capacity - buffer->end >= len && buffer->bytes) return buffer->bytes + buffer->end;
     if (len > SIZE_MAX - held) return NULL;
-    bool moves = buffer->capacity >= held + len && buffer->start >= held; /* which does not cost more than has been taken */
-    if (moves) move_to_front(buffer);
-    else if (!grow(pool, buffer, held + len)) return NULL;
+    bool fits = buffer->capacity >= held + len;
+    bool grows = !(fits && is_cheap_to_move(buffer)) && grow(pool, buffer, fits ? buffer->capacity + 1 : held + len);
+    if (!grows && !fits) return NULL;
+    if (!grows) move_to_front(buffer);
     RS_CHECK(buffer->capacity - buffer->end >= len && rs_buffer_len(buffer) == held);
     return buffer->bytes + buffer->end;
 }
