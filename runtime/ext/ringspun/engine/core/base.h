@@ -27,11 +27,12 @@ static inline uint32_t rs_id_generation(rs_id id) { return (uint32_t)(id >> 32);
 
 _Noreturn void rs_panic(const char *file, int line, const char *what);
 
-/* Always on: a broken invariant in a scheduler is a corrupted program a second later, and a compare costs less than that. */
+/* Stays in release builds, and ends the process: only where going on would corrupt memory, or somebody else's data. Nothing that
+ * a peer sends, a user passes or a kernel answers may reach it: those are errors, for the caller. */
 #define RS_ASSERT(x) ((void)(RS_LIKELY(x) || (rs_panic(__FILE__, __LINE__, #x), 0)))
 
-/* For places where even a compare is felt, or what is to be looked at takes more than one: only builds for tests and with a sanitizer
- * compile it (-DRS_CHECKED). */
+/* For all others. Only builds for tests and with a sanitizer compile it (-DRS_CHECKED). It is not evaluated otherwise, so it has
+ * no effect of its own. */
 #ifdef RS_CHECKED
 #define RS_CHECK(x) RS_ASSERT(x)
 #else

@@ -27,7 +27,7 @@ static void begin_unless_the_same(rs_machine *machine) {
 }
 
 static void take_step(rs_machine *machine, rs_strand *root) {
-    RS_ASSERT(root->state == RS_STRAND_PARKED);
+    RS_CHECK(root->state == RS_STRAND_PARKED);
     switch (machine->deadlock_steps) {
     case 0:
         if (machine->driver.on_deadlock) machine->driver.on_deadlock(machine, root);
@@ -38,11 +38,11 @@ static void take_step(rs_machine *machine, rs_strand *root) {
 }
 
 bool rs_break_deadlock(rs_machine *machine) {
-    RS_ASSERT(machine->running == RS_NO_INDEX && machine->strands.run_len == 0);
+    RS_CHECK(machine->running == RS_NO_INDEX && machine->strands.run_len == 0);
     if (machine->driver.others_may_wake && machine->driver.others_may_wake(machine)) return false;
     if (!rs_inbox_empty(&machine->inbox)) return true; /* the last of them may have left something */
     rs_strand *root = rs_root(machine);
-    RS_ASSERT(root != NULL);
+    RS_CHECK(root != NULL);
     begin_unless_the_same(machine);
     take_step(machine, root);
     if (machine->deadlock_steps < LAST_STEP) machine->deadlock_steps++;

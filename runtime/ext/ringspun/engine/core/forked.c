@@ -18,7 +18,7 @@ static void forget_strands(rs_machine *machine, rs_strand *survivor) {
         rs_scope_forget_all(strand);
         rs_strand_release(&machine->strands, strand);
     }
-    RS_ASSERT(rs_strands_live(&machine->strands) == 1 && !survivor->queued);
+    RS_CHECK(rs_strands_live(&machine->strands) == 1 && !survivor->queued);
     survivor->joiners = (rs_list){0};
 }
 
@@ -47,7 +47,7 @@ static void cut_scopes(rs_machine *machine, rs_strand *survivor) {
     machine->scopes_open = 0;
     RS_EACH_OPEN_SCOPE(survivor, scope) {
         machine->scopes_open++;
-        RS_ASSERT(scope->owner == survivor->index && scope->parent != NULL);
+        RS_CHECK(scope->owner == survivor->index && scope->parent != NULL);
         cut_scope(scope, scope->parent);
     }
     RS_EACH_OPEN_SCOPE(survivor, scope) {
@@ -59,7 +59,7 @@ static void cut_scopes(rs_machine *machine, rs_strand *survivor) {
 static void forget_messages(rs_machine *machine) {
     for (rs_message *message = rs_inbox_take(&machine->inbox); message;) {
         rs_message *next = message->next;
-        RS_ASSERT(message->kind < RS_MESSAGE_KINDS);
+        RS_CHECK(message->kind < RS_MESSAGE_KINDS);
         const rs_part *part = machine->on_message[message->kind];
         if (part && part->forget_message) part->forget_message(machine, message);
         free(message);
@@ -69,7 +69,7 @@ static void forget_messages(rs_machine *machine) {
 
 int rs_machine_forked(rs_machine *machine) {
     rs_strand *survivor = rs_running(machine);
-    RS_ASSERT(survivor->state == RS_STRAND_RUNNING);
+    RS_CHECK(survivor->state == RS_STRAND_RUNNING);
     forget_messages(machine);
     machine->root = rs_strand_id(survivor);
     forget_strands(machine, survivor);
@@ -83,12 +83,12 @@ int rs_machine_forked(rs_machine *machine) {
     RS_EACH_PART(machine, part) {
         if (part->forked) part->forked(machine, survivor);
     }
-    RS_ASSERT(rs_links_empty(&machine->gathered)); /* what the parts had gathered is the parent's to hand over */
+    RS_CHECK(rs_links_empty(&machine->gathered)); /* what the parts had gathered is the parent's to hand over */
     return error;
 }
 
 void rs_survive_fork(rs_machine *machine, rs_strand *survivor) {
-    RS_ASSERT(survivor->state != RS_STRAND_FREE);
+    RS_CHECK(survivor->state != RS_STRAND_FREE);
     survivor->state = RS_STRAND_RUNNING;
     machine->running = survivor->index;
     machine->runs = survivor;
@@ -96,7 +96,7 @@ void rs_survive_fork(rs_machine *machine, rs_strand *survivor) {
 
 void rs_end_wait_of_survivor(rs_machine *machine) {
     rs_strand *survivor = rs_running(machine);
-    RS_ASSERT(survivor->wait != RS_WAIT_NONE);
+    RS_CHECK(survivor->wait != RS_WAIT_NONE);
     survivor->wake = RS_WAKE_INTERRUPT;
     survivor->interrupts++;
     rs_displaced(machine);

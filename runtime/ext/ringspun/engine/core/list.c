@@ -2,7 +2,7 @@
 
 void rs_list_append(rs_machine *machine, rs_list *list, rs_strand *strand, uint64_t tag) {
     RS_ASSERT(strand->waiter.list == NULL);
-    RS_ASSERT(strand->state == RS_STRAND_PARKED);
+    RS_CHECK(strand->state == RS_STRAND_PARKED);
     RS_CHECK((list->head == 0) == (list->len == 0) && (list->tail == 0) == (list->len == 0));
     uint32_t link = strand->index + 1;
     strand->waiter = (rs_waiter){.list = list, .next = 0, .previous = list->tail, .tag = tag};
@@ -16,7 +16,7 @@ void rs_list_remove(rs_machine *machine, rs_strand *strand) {
     rs_waiter *waiter = &strand->waiter;
     rs_list *list = waiter->list;
     if (!list) return;
-    RS_ASSERT(list->len > 0);
+    RS_CHECK(list->len > 0);
     RS_CHECK(waiter->previous ? rs_strand_at(&machine->strands, waiter->previous - 1)->waiter.next == strand->index + 1
                               : list->head == strand->index + 1);
     if (waiter->previous) rs_strand_at(&machine->strands, waiter->previous - 1)->waiter.next = waiter->next;
@@ -38,7 +38,7 @@ rs_id rs_list_wake_first(rs_machine *machine, rs_list *list, int64_t result) {
     RS_CHECK(strand->waiter.list == list && strand->waiter.previous == 0);
     rs_id id = rs_strand_id(strand);
     bool accepted = rs_wake(machine, id, strand->ticket, RS_WAKE_VALUE, result);
-    RS_ASSERT(accepted);
+    RS_CHECK(accepted);
     return id;
 }
 

@@ -22,7 +22,7 @@ bool rs_reserve_timer(rs_machine *machine) {
 static bool start_root(rs_machine *machine) {
     rs_strand *root = rs_strand_take(&machine->strands);
     if (!root || !rs_reserve_timer(machine)) return false;
-    RS_ASSERT(root->index == 0);
+    RS_CHECK(root->index == 0);
     rs_scope_attach(&root->own, NULL, root->index);
     root->scope = &root->own;
     rs_strand_become(root, RS_STRAND_RUNNING);
@@ -35,8 +35,8 @@ static bool start_root(rs_machine *machine) {
 /* Each kind of message and of wait is one part's. */
 static void open_parts(rs_machine *machine) {
     RS_EACH_PART(machine, part) {
-        RS_ASSERT(!part->on_message || !machine->on_message[part->message]);
-        RS_ASSERT(!part->interrupt || (part->takes_nothing && !machine->ends_wait[part->wait]));
+        RS_CHECK(!part->on_message || !machine->on_message[part->message]);
+        RS_CHECK(!part->interrupt || (part->takes_nothing && !machine->ends_wait[part->wait]));
         if (part->on_message) machine->on_message[part->message] = part;
         if (part->interrupt) machine->ends_wait[part->wait] = part;
         if (part->open) part->open(machine);
@@ -54,7 +54,7 @@ static void free_all(rs_machine *machine) {
 }
 
 int rs_machine_start(rs_machine *machine) {
-    RS_ASSERT(machine->parts != NULL && machine->backend != NULL && machine->options.strands_max > 0);
+    RS_CHECK(machine->parts != NULL && machine->backend != NULL && machine->options.strands_max > 0);
     machine->backend_deadline_ns = RS_NEVER;
     machine->trace.enabled = machine->options.trace;
     rs_timer_init(&machine->reminder, RS_TIMER_REMINDER);
@@ -70,7 +70,7 @@ int rs_machine_start(rs_machine *machine) {
 }
 
 void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, void *root_user) {
-    RS_ASSERT(!driver->stack == !driver->outer_stack);
+    RS_CHECK(!driver->stack == !driver->outer_stack);
     machine->driver = *driver;
     machine->user = user;
     rs_running(machine)->user = root_user;
@@ -124,10 +124,10 @@ static void end_holder(rs_machine *machine, const rs_strand *strand) {
 
 void rs_finish(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
-    RS_ASSERT(strand->state == RS_STRAND_RUNNING);
+    RS_CHECK(strand->state == RS_STRAND_RUNNING);
     if (RS_UNLIKELY(strand->locks > 0)) end_holder(machine, strand);
     rs_scope_close_all(machine, strand);
-    RS_ASSERT(strand->scope == &strand->own && strand->shield_depth == 0 && strand->stacked == 0);
+    RS_CHECK(strand->scope == &strand->own && strand->shield_depth == 0 && strand->stacked == 0);
     rs_trace_if(machine, RS_TRACE_FINISH, rs_strand_id(strand), 0);
     rs_scope *scope = strand->own.parent;
     rs_scope_detach(machine, &strand->own);
@@ -138,7 +138,7 @@ void rs_finish(rs_machine *machine) {
     if (strand->joiners.len > 0) rs_list_wake_all(machine, &strand->joiners, 0);
     if (scope) {
         RS_CHECK(!scope->closed);
-        RS_ASSERT(scope->live > 0);
+        RS_CHECK(scope->live > 0);
         if (--scope->live == 0) rs_list_wake_all(machine, &scope->waiters, 0);
     }
     RS_ASSERT(rs_links_empty(&strand->own.children) && strand->joiners.len == 0 && rs_links_empty(&strand->open_scopes));
@@ -286,7 +286,7 @@ void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind
 }
 
 void rs_break_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
-    RS_ASSERT(strand->state == RS_STRAND_PARKED && kind != RS_WAKE_VALUE);
+    RS_CHECK(strand->state == RS_STRAND_PARKED && kind != RS_WAKE_VALUE);
     strand->park_flags = 0;
     bool at_once = !machine->ends_wait[strand->wait];
     if (kind == RS_WAKE_INTERRUPT && at_once) rs_wake(machine, rs_strand_id(strand), strand->ticket, kind, 0);
@@ -294,7 +294,7 @@ void rs_break_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
 }
 
 void rs_interrupt(rs_machine *machine, rs_strand *strand) {
-    RS_ASSERT(strand->state != RS_STRAND_FREE);
+    RS_CHECK(strand->state != RS_STRAND_FREE);
     strand->interrupts++;
     rs_interrupt_park(machine, strand, RS_WAKE_INTERRUPT);
 }
@@ -328,7 +328,7 @@ void rs_list_wake_all_first(rs_machine *machine, rs_list *list) {
 }
 
 bool rs_unblock(rs_machine *machine, rs_strand *strand) {
-    RS_ASSERT(strand->state != RS_STRAND_FREE);
+    RS_CHECK(strand->state != RS_STRAND_FREE);
     bool in_hook = strand->wait == RS_WAIT_BLOCK && !strand->unblocked;
     /* READY and not in a wait: displaced, which for its own code is still RUNNING. */
     bool runs = strand->state == RS_STRAND_RUNNING || strand->state == RS_STRAND_READY;
@@ -379,13 +379,13 @@ static void fire_timers(rs_machine *machine, int64_t now_ns) {
 }
 
 static void take_message(rs_machine *machine, const rs_message *message) {
-    RS_ASSERT(message->kind < RS_MESSAGE_KINDS);
+    RS_CHECK(message->kind < RS_MESSAGE_KINDS);
     machine->metrics.messages++;
     const rs_part *part = machine->on_message[message->kind];
     if (part) {
         part->on_message(machine, message);
     } else if (message->kind == RS_MESSAGE_WAKE) {
-        RS_ASSERT(machine->wakers > 0);
+        RS_CHECK(machine->wakers > 0);
         machine->wakers--;
         rs_wake(machine, message->name, message->payload, RS_WAKE_VALUE, message->value);
     } else if (message->kind == RS_MESSAGE_NUDGE) {
@@ -399,7 +399,7 @@ static void take_message(rs_machine *machine, const rs_message *message) {
 
 static void take_messages(rs_machine *machine) {
     if (RS_LIKELY(rs_inbox_empty(&machine->inbox))) return;
-    RS_ASSERT(machine->taken == NULL);
+    RS_CHECK(machine->taken == NULL);
     machine->taken = rs_inbox_take(&machine->inbox);
     while (machine->taken) {
         rs_message *message = machine->taken;
@@ -416,7 +416,7 @@ static void end_parts(rs_machine *machine) {
 }
 
 void rs_machine_leave(rs_machine *machine) {
-    RS_ASSERT(machine->backend != NULL && machine->backend_state != NULL);
+    RS_CHECK(machine->backend != NULL && machine->backend_state != NULL);
     end_parts(machine);
     if (machine->backend->leave) machine->backend->leave(machine);
     RS_EACH_PART(machine, part) {
@@ -425,7 +425,7 @@ void rs_machine_leave(rs_machine *machine) {
 }
 
 void rs_machine_close(rs_machine *machine) {
-    RS_ASSERT(machine->backend != NULL && !atomic_load(&machine->sleeping));
+    RS_CHECK(machine->backend != NULL && !atomic_load(&machine->sleeping));
     RS_CHECK(machine->taken == NULL);
     machine->backend->close(machine);
     end_parts(machine);
@@ -502,7 +502,7 @@ static inline rs_decision run_next(rs_machine *machine) {
 }
 
 static bool ops_may_wake(const rs_machine *machine) {
-    RS_ASSERT(machine->in_flight >= machine->unawaited);
+    RS_CHECK(machine->in_flight >= machine->unawaited);
     if (rs_is_simulated(machine) || machine->in_flight == 0) return false;
     if (machine->in_flight > machine->unawaited) return true;
     RS_EACH_PART(machine, part) {
@@ -521,7 +521,7 @@ static rs_decision nothing_to_run(rs_machine *machine) {
 }
 
 rs_decision rs_next(rs_machine *machine) {
-    RS_ASSERT(machine->running == RS_NO_INDEX);
+    RS_CHECK(machine->running == RS_NO_INDEX);
     if (machine->strands.run_len == 0 || poll_is_due(machine)) {
         harvest(machine);
         if (machine->strands.run_len == 0) return nothing_to_run(machine);

@@ -220,7 +220,7 @@ void rs_finish(rs_machine *machine);
 
 /* What the binding holds for the strand to raise: one less. */
 static inline void rs_take_interrupt(rs_strand *strand) {
-    RS_ASSERT(strand->interrupts > 0);
+    RS_CHECK(strand->interrupts > 0);
     strand->interrupts--;
 }
 
@@ -234,7 +234,7 @@ static inline void rs_void_ticket(rs_machine *machine, uint64_t ticket) {
 /* Another thread will send one RS_MESSAGE_WAKE; or will not after all. Until then the machine is not in a deadlock. */
 static inline void rs_expect_waker(rs_machine *machine) { machine->wakers++; }
 static inline void rs_drop_waker(rs_machine *machine) {
-    RS_ASSERT(machine->wakers > 0);
+    RS_CHECK(machine->wakers > 0);
     machine->wakers--;
 }
 

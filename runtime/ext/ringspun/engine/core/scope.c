@@ -12,7 +12,7 @@ void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner) {
 /* Parks of the scope's owner end now, if the owner is inside no deeper scope (spread comes to that one as well). */
 static void cancel_owner(rs_machine *machine, rs_scope *scope) {
     rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
-    RS_ASSERT(strand->state != RS_STRAND_FREE && scope->effective);
+    RS_CHECK(strand->state != RS_STRAND_FREE && scope->effective);
     if (strand->scope == scope) rs_interrupt_park(machine, strand, RS_WAKE_CANCEL);
 }
 
@@ -49,7 +49,7 @@ static void take_out(rs_scope *scope) {
 }
 
 static void move_to(rs_machine *machine, rs_scope *scope, rs_scope *above) {
-    RS_ASSERT(scope != above && !scope->closed);
+    RS_CHECK(scope != above && !scope->closed);
     take_out(scope);
     RS_CHECK(!above || !above->closed);
     scope->parent = above;
@@ -84,7 +84,7 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
     machine->scopes_open++;
     rs_strand *strand = rs_running(machine);
     if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
-    RS_ASSERT(!strand->scope->closed);
+    RS_CHECK(!strand->scope->closed);
     RS_CHECK(strand->state == RS_STRAND_RUNNING && deadline_ns >= 0);
     rs_scope_attach(scope, strand->scope, strand->index);
     scope->deadline_ns = deadline_ns;
@@ -101,21 +101,21 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
 
 static void leave_open_ones(rs_strand *strand, rs_scope *scope) {
     RS_CHECK(scope->owner == strand->index);
-    RS_ASSERT(scope->stack == NULL || strand->stacked > 0);
+    RS_CHECK(scope->stack == NULL || strand->stacked > 0);
     if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked--;
     rs_links_remove(&strand->open_scopes, &scope->of_owner);
 }
 
 void rs_scope_close(rs_machine *machine, rs_scope *scope) {
     if (scope->closed) return;
-    RS_ASSERT(machine->scopes_open > 0);
+    RS_CHECK(machine->scopes_open > 0);
     machine->scopes_open--;
     rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
-    RS_ASSERT(strand->state != RS_STRAND_FREE && scope != &strand->own);
+    RS_CHECK(strand->state != RS_STRAND_FREE && scope != &strand->own);
     scope->closed = true;
     RS_CHECK(scope->waiters.len <= 1); /* its owner */
     leave_open_ones(strand, scope);
-    RS_ASSERT(!scope->shield || scope->aside || strand->shield_depth > 0);
+    RS_CHECK(!scope->shield || scope->aside || strand->shield_depth > 0);
     if (scope->shield && !scope->aside) strand->shield_depth--;
     if (strand->scope == scope) strand->scope = scope->parent;
     rs_scope_detach(machine, scope);
@@ -166,7 +166,7 @@ void rs_scope_follow(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
     rs_scope *outermost = NULL;
     RS_EACH_OPEN_SCOPE(strand, scope) scope->aside = true;
-    RS_ASSERT(strand->stacked > 0 && machine->driver.stack != NULL);
+    RS_CHECK(strand->stacked > 0 && machine->driver.stack != NULL);
     const void *stack = machine->driver.stack(machine);
     for (;; stack = machine->driver.outer_stack(stack)) {
         RS_EACH_OPEN_SCOPE(strand, scope) {
@@ -182,7 +182,7 @@ void rs_scope_follow(rs_machine *machine) {
 
 void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause) {
     if (scope->cause != RS_NOT_CANCELLED || scope->closed) return;
-    RS_ASSERT(cause != RS_NOT_CANCELLED);
+    RS_CHECK(cause != RS_NOT_CANCELLED);
     rs_trace_if(machine, RS_TRACE_CANCEL, scope->owner, cause);
     machine->metrics.cancels++;
     scope->cause = cause;
@@ -194,7 +194,7 @@ void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause
 void rs_scope_forgive(rs_machine *machine, rs_scope *scope) {
     rs_timer_clear(&machine->timers, &scope->timer);
     scope->deadline_ns = RS_NEVER;
-    RS_ASSERT(!scope->closed);
+    RS_CHECK(!scope->closed);
     scope->cause = RS_NOT_CANCELLED;
     spread(machine, scope);
     RS_CHECK(scope->effective == is_cancelled(scope));

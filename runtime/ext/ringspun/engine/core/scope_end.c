@@ -8,7 +8,7 @@ bool rs_scope_child_ended(rs_machine *machine, rs_scope *scope, rs_scope_end *en
 }
 
 void rs_scope_block_ended(rs_machine *machine, rs_scope *scope, rs_scope_end *end, rs_block_end how) {
-    RS_ASSERT(!end->cancelled && !end->foreign);
+    RS_CHECK(!end->cancelled && !end->foreign);
     if (how == RS_BLOCK_RETURNED) return;
     end->cancelled = how == RS_BLOCK_CANCELLED && scope->effective;
     end->foreign = how == RS_BLOCK_CANCELLED && !scope->effective;

@@ -4,12 +4,12 @@
 #include <string.h>
 
 void rs_slab_init(rs_slab *slab, size_t size, uint32_t limit) {
-    RS_ASSERT(size >= sizeof(rs_slot));
+    RS_CHECK(size >= sizeof(rs_slot));
     *slab = (rs_slab){.size = size, .first_free = RS_NO_INDEX, .limit = limit};
 }
 
 void rs_slab_free(rs_slab *slab) {
-    RS_ASSERT(slab->chunk_count <= slab->chunk_capacity && slab->used <= rs_slab_len(slab));
+    RS_CHECK(slab->chunk_count <= slab->chunk_capacity && slab->used <= rs_slab_len(slab));
     for (uint32_t i = 0; i < slab->chunk_count; i++) free(slab->chunks[i]);
     free(slab->chunks);
     *slab = (rs_slab){.first_free = RS_NO_INDEX};
@@ -21,8 +21,8 @@ static rs_slot *slot_at(const rs_slab *slab, uint32_t index) {
 }
 
 static bool add_chunk(rs_slab *slab) {
-    RS_ASSERT(slab->first_free == RS_NO_INDEX && slab->used == slab->length);
-    RS_ASSERT(slab->length == slab->chunk_count * RS_SLAB_CHUNK);
+    RS_CHECK(slab->first_free == RS_NO_INDEX && slab->used == slab->length);
+    RS_CHECK(slab->length == slab->chunk_count * RS_SLAB_CHUNK);
     if (slab->chunk_count == slab->chunk_capacity) {
         uint32_t capacity = slab->chunk_capacity ? slab->chunk_capacity * 2 : 4;
         void **chunks = rs_try_realloc(slab->chunks, sizeof(void *) * capacity);
@@ -49,7 +49,7 @@ void *rs_slab_take(rs_slab *slab) {
     uint32_t index = first_time ? slab->length++ : slab->first_free, generation = 1;
     rs_slot *slot = slot_at(slab, index);
     if (RS_LIKELY(!first_time)) {
-        RS_ASSERT(slot->index == index);
+        RS_CHECK(slot->index == index);
         RS_CHECK(slot->next_free == RS_NO_INDEX || slot->next_free < slab->length);
         slab->first_free = slot->next_free;
         generation = slot->generation + 1;

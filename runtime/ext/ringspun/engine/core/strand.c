@@ -14,7 +14,7 @@ void rs_strands_free(rs_strands *strands) {
 rs_strand *rs_strand_take(rs_strands *strands) {
     rs_strand *strand = rs_slab_take(&strands->slab);
     if (!strand) return NULL;
-    RS_ASSERT(strand->generation != 0);
+    RS_CHECK(strand->generation != 0);
     rs_strand_become(strand, RS_STRAND_NEW);
     strand->run_next = strand->op = RS_NO_INDEX;
     rs_timer_init(&strand->timer, RS_TIMER_PARK);
@@ -149,7 +149,7 @@ rs_strand *rs_run_last(const rs_strands *strands) {
 
 void rs_run_forget(rs_strands *strands) {
     while (rs_run_pop(strands)) {}
-    RS_ASSERT(strands->run_len == 0 && strands->woken_len == 0);
+    RS_CHECK(strands->run_len == 0 && strands->woken_len == 0);
 }
 
 const char *rs_wait_name(uint32_t wait) {

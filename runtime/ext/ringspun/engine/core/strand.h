@@ -162,7 +162,7 @@ static inline uint64_t rs_strand_take_hand(rs_strand *strand) {
 /* It holds one more lock, and one less. */
 static inline void rs_lock_taken(rs_strand *strand) { strand->locks++; }
 static inline void rs_lock_given(rs_strand *strand) {
-    RS_ASSERT(strand->locks > 0);
+    RS_CHECK(strand->locks > 0);
     strand->locks--;
 }
 

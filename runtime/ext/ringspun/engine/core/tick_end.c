@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 bool rs_tick_ends_add(rs_links *ends, void (*call)(uintptr_t data), uintptr_t data) {
-    RS_ASSERT(call != NULL);
+    RS_CHECK(call != NULL);
     rs_tick_end *end = rs_try_alloc(sizeof(*end));
     if (!end) return false;
     *end = (rs_tick_end){.call = call, .data = data};

@@ -43,7 +43,7 @@ static void sift_down(rs_timers *timers, uint32_t position, rs_timer *timer) {
 }
 
 void rs_timers_free(rs_timers *timers) {
-    RS_ASSERT(timers->len <= timers->capacity);
+    RS_CHECK(timers->len <= timers->capacity);
     free(timers->heap);
     *timers = (rs_timers){0};
 }
