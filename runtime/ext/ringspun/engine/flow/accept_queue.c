@@ -11,7 +11,7 @@ static int64_t take_kept(rs_machine *machine, const rs_request *request);
 static void drop_kept(rs_machine *machine, int fd);
 
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead) {
-    RS_ASSERT(request->kind == RS_OP_ACCEPT && ahead > 0);
+    RS_CHECK(request->kind == RS_OP_ACCEPT && ahead > 0);
     RS_CHECK(rs_accept_queue_fits(machine, request->fd));
     rs_accept_queue *queue = rs_alloc(sizeof(*queue));
     *queue = (rs_accept_queue){.request = *request, .ahead = ahead,
@@ -62,7 +62,7 @@ static bool make_room(rs_accept_queue *queue) {
 
 static void brought(rs_machine *machine, rs_op *op, int64_t result) {
     rs_accept_queue *queue = op->context;
-    RS_ASSERT(result >= 0 && queue->op == rs_op_id(op));
+    RS_CHECK(result >= 0 && queue->op == rs_op_id(op));
     if (RS_UNLIKELY(!make_room(queue))) {
         rs_platform_of(machine)->discard(machine, (int)result);
         queue->error = RS_NO_MEMORY;
@@ -78,7 +78,7 @@ static void brought(rs_machine *machine, rs_op *op, int64_t result) {
 
 static void ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_accept_queue *queue = op->context;
-    RS_ASSERT(queue->op == rs_op_id(op));
+    RS_CHECK(queue->op == rs_op_id(op));
     queue->op = 0;
     if (result < 0 && result != -ECANCELED) queue->error = result;
     else if (op->closing) queue->error = -EBADF;
@@ -88,7 +88,7 @@ static void ended(rs_machine *machine, rs_op *op, int64_t result) {
 /* The kernel would give its op all that comes, and others none. One that has just come behind another ends here. */
 static void give_way(rs_machine *machine, rs_op *op) {
     rs_accept_queue *queue = op->context;
-    RS_ASSERT(queue->op == rs_op_id(op));
+    RS_CHECK(queue->op == rs_op_id(op));
     queue->shared = true;
     rs_accept_queue_stop(machine, queue);
 }
@@ -96,7 +96,7 @@ static void give_way(rs_machine *machine, rs_op *op) {
 static const rs_op_owner accept_queue_owner = {.ended = ended, .brought = brought, .give_way = give_way};
 
 void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
-    RS_ASSERT(!queue->left);
+    RS_CHECK(!queue->left);
     RS_CHECK(rs_descriptor_generation(machine->descriptors, queue->request.fd) == queue->generation);
     if (queue->op) return;
     rs_op *op = rs_op_take(machine->ops, &queue->request);
@@ -114,7 +114,7 @@ void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
 bool rs_accept_queue_stop(rs_machine *machine, rs_accept_queue *queue) {
     if (!queue->op) return false;
     rs_op *op = rs_op_find(machine->ops, queue->op);
-    RS_ASSERT(op != NULL && op->context == queue);
+    RS_CHECK(op != NULL && op->context == queue);
     rs_op_cancel(machine, op, RS_WAKE_CANCEL);
     return queue->op != 0;
 }
@@ -122,7 +122,7 @@ bool rs_accept_queue_stop(rs_machine *machine, rs_accept_queue *queue) {
 static void drop_results(rs_machine *machine, rs_accept_queue *queue) {
     while (queue->len > 0) {
         int fd = (int)rs_accept_queue_take(queue);
-        RS_ASSERT(fd >= 0);
+        RS_CHECK(fd >= 0);
         rs_descriptor_forget(machine->descriptors, fd);
         rs_platform_of(machine)->discard(machine, fd);
     }
@@ -176,7 +176,7 @@ rs_accept_queue *rs_accept_queues_next(const rs_machine *machine, const rs_accep
 static void drop_kept(rs_machine *machine, int fd) {
     RS_EACH_ACCEPT_QUEUE(machine, queue) {
         if (queue->request.fd != fd) continue;
-        RS_ASSERT(!queue->op);
+        RS_CHECK(!queue->op);
         drop_results(machine, queue);
         if (queue->left) free_accept_queue(machine, queue);
     }
@@ -211,7 +211,7 @@ static void close_accept_queues(rs_machine *machine) {
         drop_results(machine, queue);
         free_accept_queue(machine, queue);
     }
-    RS_ASSERT(machine->accept_queues->len == 0);
+    RS_CHECK(machine->accept_queues->len == 0);
 }
 
 const rs_part rs_accept_queues_part = {

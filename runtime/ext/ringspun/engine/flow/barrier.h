@@ -12,7 +12,7 @@ typedef struct rs_barrier {
 } rs_barrier;
 
 static inline void rs_barrier_init(rs_barrier *barrier, int64_t parties) {
-    RS_ASSERT(parties > 0);
+    RS_CHECK(parties > 0);
     *barrier = (rs_barrier){.parties = parties};
 }
 

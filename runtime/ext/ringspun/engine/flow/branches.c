@@ -31,7 +31,7 @@ static void leave_served(rs_branches *branches, rs_branch *branch) {
 }
 
 static void unuse(rs_branches *branches, rs_branch *branch) {
-    RS_ASSERT(branches->used_len > 0);
+    RS_CHECK(branches->used_len > 0);
     rs_links_remove(&branches->used, &branch->link);
     branches->used_len--;
 }
@@ -74,7 +74,7 @@ static rs_source *source_of(const rs_branch *branch, rs_source *of_driver) {
 }
 
 rs_branch *rs_branches_add(rs_branches *branches, const rs_branch *given, rs_source *source) {
-    RS_ASSERT(!branches->closed && (!source || given->kind == RS_BRANCH_RESULT || given->kind == RS_BRANCH_STREAM));
+    RS_CHECK(!branches->closed && (!source || given->kind == RS_BRANCH_RESULT || given->kind == RS_BRANCH_STREAM));
     rs_branch *branch = take_memory(branches);
     if (!branch) return NULL;
     *branch = *given;
@@ -181,7 +181,7 @@ rs_branch *rs_branches_look(rs_machine *machine, rs_branches *branches, uint64_t
 /* The result of an op may be old: what was there may have been read since. So the descriptor is polled again, unless the backend cannot
  * do that without an op. An error is believed: a descriptor that is being closed still polls as open, but takes no op. */
 rs_look rs_branch_look_at(rs_machine *machine, rs_branch *branch, int fd, uint32_t events, int64_t *error) {
-    RS_ASSERT(branch->kind >= RS_BRANCH_STREAM);
+    RS_CHECK(branch->kind >= RS_BRANCH_STREAM);
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
     int64_t result = rs_watch_take_result(&branch->watch);
     bool refused = result < 0 && result != -ECANCELED;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static char *take(rs_pool *pool, size_t capacity) {
-    RS_ASSERT(capacity >= RS_BUFFER_PIECE && pool->len <= RS_POOL_MAX);
+    RS_CHECK(capacity >= RS_BUFFER_PIECE && pool->len <= RS_POOL_MAX);
     bool pooled = capacity == RS_BUFFER_PIECE && pool->len > 0;
     char *bytes = pooled ? pool->pieces[--pool->len] : rs_try_realloc(NULL, capacity);
     if (bytes) pool->lent++;
@@ -13,7 +13,7 @@ static char *take(rs_pool *pool, size_t capacity) {
 }
 
 static void give_back(rs_pool *pool, char *bytes, size_t capacity) {
-    RS_ASSERT(pool->lent > 0 && bytes != NULL);
+    RS_CHECK(pool->lent > 0 && bytes != NULL);
     pool->lent--;
     if (capacity == RS_BUFFER_PIECE && pool->len < RS_POOL_MAX) pool->pieces[pool->len++] = bytes;
     else free(bytes);
@@ -94,7 +94,7 @@ void rs_buffer_clear(rs_pool *pool, rs_buffer *buffer) {
 }
 
 void rs_buffer_trim(rs_buffer *buffer) {
-    RS_ASSERT(buffer->start <= buffer->end && buffer->end <= buffer->capacity);
+    RS_CHECK(buffer->start <= buffer->end && buffer->end <= buffer->capacity);
     if (buffer->end == 0 || buffer->capacity - buffer->end < buffer->capacity / 8) return;
     char *bytes = rs_try_realloc(buffer->bytes, buffer->end);
     if (!bytes) return;
@@ -104,7 +104,7 @@ void rs_buffer_trim(rs_buffer *buffer) {
 
 char *rs_buffer_release(rs_pool *pool, rs_buffer *buffer) {
     char *bytes = buffer->bytes;
-    RS_ASSERT(!bytes || pool->lent > 0);
+    RS_CHECK(!bytes || pool->lent > 0);
     if (bytes) pool->lent--;
     *buffer = (rs_buffer){0};
     return bytes;
@@ -128,7 +128,7 @@ void rs_buffer_drop(rs_pool *pool, rs_buffer *buffer, size_t len) {
 }
 
 void rs_pool_free(rs_pool *pool) {
-    RS_ASSERT(pool->len <= RS_POOL_MAX);
+    RS_CHECK(pool->len <= RS_POOL_MAX);
     while (pool->len > 0) free(pool->pieces[--pool->len]);
 }
 

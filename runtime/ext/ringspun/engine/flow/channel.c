@@ -56,7 +56,7 @@ static void unlock_and_release(rs_channel *channel) {
 }
 
 void rs_channel_set_capacity(rs_channel *channel, uint32_t capacity) {
-    RS_ASSERT(channel->capacity == 0 && capacity > 0);
+    RS_CHECK(channel->capacity == 0 && capacity > 0);
     channel->capacity = capacity;
 }
 
@@ -74,7 +74,7 @@ static void append(rs_channel_line *line, rs_channel_waiter *waiter) {
 }
 
 static void take_out(rs_channel_line *line, rs_channel_waiter *waiter) {
-    RS_ASSERT(line->len > 0);
+    RS_CHECK(line->len > 0);
     rs_links_remove(&line->waiters, &waiter->link);
     line->len--;
 }
@@ -104,7 +104,7 @@ static void wake(rs_machine *here, rs_channel_waiter *waiter) {
 }
 
 static void end_wait(rs_channel *channel, rs_machine *here, rs_channel_waiter *waiter, rs_waiter_state state) {
-    RS_ASSERT(waiter->channel == channel && state > RS_WAITER_PUSHES);
+    RS_CHECK(waiter->channel == channel && state > RS_WAITER_PUSHES);
     take_out(line_of(channel, waiter), waiter);
     waiter->state = (uint8_t)state;
     waiter->order = ++channel->given;
@@ -277,7 +277,7 @@ static void leave_served(rs_channel *channel, rs_machine *here, rs_channel_waite
     RS_CHECK(line_of(channel, waiter) == &channel->served);
     take_out(&channel->served, waiter);
     if (waiter->state != RS_WAITER_POPPED) return;
-    RS_ASSERT(channel->on_their_way > 0);
+    RS_CHECK(channel->on_their_way > 0);
     channel->on_their_way--;
     if (!takes) give_back(channel, here, waiter->value);
     end_poppers_at_the_end(channel, here);
@@ -354,7 +354,7 @@ static bool is_in_line(const rs_channel_waiter *waiter) {
 }
 
 static rs_waiter_state leave(rs_channel_waiter *waiter, bool takes) {
-    RS_ASSERT(waiter->channel != NULL);
+    RS_CHECK(waiter->channel != NULL);
     rs_channel *channel = waiter->channel;
     lock(channel);
     if (RS_LIKELY(waiter->forks == forks)) { /* else its machine has forgotten it as well */
@@ -377,7 +377,7 @@ rs_channel_answer rs_channel_leave(rs_channel_waiter *waiter, uint64_t *value) {
 void rs_channel_refuse(rs_channel_waiter *waiter) { leave(waiter, false); }
 
 void rs_channel_sleep(rs_channel_waiter *waiter, int64_t deadline_ns) {
-    RS_ASSERT(waiter->machine == NULL);
+    RS_CHECK(waiter->machine == NULL);
     struct timespec until = {.tv_sec = deadline_ns / 1000000000, .tv_nsec = deadline_ns % 1000000000};
     lock(waiter->channel);
     int error = 0;
@@ -390,7 +390,7 @@ void rs_channel_sleep(rs_channel_waiter *waiter, int64_t deadline_ns) {
 }
 
 void rs_channel_interrupt(rs_channel_waiter *waiter) {
-    RS_ASSERT(waiter->machine == NULL);
+    RS_CHECK(waiter->machine == NULL);
     lock(waiter->channel);
     waiter->interrupted = true;
     pthread_cond_signal(&waiter->changed);
@@ -432,7 +432,7 @@ static void end_waiters(rs_machine *machine) {
 /* --- observers --- */
 
 rs_channel_observer *rs_channel_observe(rs_channel *channel, rs_watch *watch, bool for_places) {
-    RS_ASSERT(watch->observer == NULL && watch->selector->machine != NULL);
+    RS_CHECK(watch->observer == NULL && watch->selector->machine != NULL);
     rs_channel_observer *observer = rs_alloc(sizeof(*observer));
     *observer = (rs_channel_observer){.channel = channel, .machine = watch->selector->machine, .watch = watch,
                                       .for_places = for_places};
@@ -451,7 +451,7 @@ static void stand_by(rs_channel *channel, rs_channel_observer *observer) {
 }
 
 rs_channel_answer rs_channel_look(rs_channel_observer *observer, uint64_t *value) {
-    RS_ASSERT(observer->channel != NULL && observer->watch != NULL);
+    RS_CHECK(observer->channel != NULL && observer->watch != NULL);
     RS_CHECK(observer->machine == observer->watch->selector->machine);
     rs_channel *channel = observer->channel;
     lock(channel);
@@ -463,7 +463,7 @@ rs_channel_answer rs_channel_look(rs_channel_observer *observer, uint64_t *value
 }
 
 void rs_channel_forget(rs_channel_observer *observer) {
-    RS_ASSERT(observer->channel != NULL);
+    RS_CHECK(observer->channel != NULL);
     rs_channel *channel = observer->channel;
     lock(channel);
     if (observer->in_line) rs_links_remove(&channel->observers, &observer->link);
@@ -479,7 +479,7 @@ void rs_channel_forget(rs_channel_observer *observer) {
 
 static void on_ready(rs_machine *machine, const rs_message *message) {
     rs_channel_observer *observer = (rs_channel_observer *)message->payload;
-    RS_ASSERT(observer->machine == machine);
+    RS_CHECK(observer->machine == machine);
     if (!observer->channel) {
         free(observer);
         return;

@@ -77,7 +77,7 @@ void rs_queue_close(rs_machine *machine, rs_queue *queue);
 static inline void rs_queue_clear(rs_queue *queue) { queue->first = queue->len = 0; }
 /* As many fit from now on; new places are given by rs_queue_take_in. */
 static inline void rs_queue_limit(rs_queue *queue, int64_t max) {
-    RS_ASSERT(max > 0);
+    RS_CHECK(max > 0);
     queue->max = max;
 }
 

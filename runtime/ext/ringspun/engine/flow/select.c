@@ -20,7 +20,7 @@ static void append_ready(rs_watch *watch) {
 
 void rs_watch_idle(rs_watch *watch) {
     if (!watch->ready) return;
-    RS_ASSERT(watch->selector->ready_len > 0);
+    RS_CHECK(watch->selector->ready_len > 0);
     watch->ready = false;
     rs_links_remove(&watch->selector->ready, &watch->of_ready);
     watch->selector->ready_len--;
@@ -55,7 +55,7 @@ void rs_selector_shuffle(rs_selector *selector) {
 static void source_ready(rs_watcher *watcher) { rs_watch_ready((rs_watch *)watcher); }
 
 void rs_watch_open(rs_selector *selector, rs_watch *watch, rs_source *source) {
-    RS_ASSERT(selector->machine != NULL);
+    RS_CHECK(selector->machine != NULL);
     *watch = (rs_watch){.selector = selector};
     rs_links_prepend(&selector->watches, &watch->of_selector);
     rs_watcher_init(&watch->watcher, source, source_ready);
@@ -69,7 +69,7 @@ static rs_op *disown_op(rs_machine *machine, rs_watch *watch) {
     rs_op *op = watch->op ? rs_op_find(machine->ops, watch->op) : NULL;
     watch->op = 0;
     if (!op) return NULL;
-    RS_ASSERT(op->context == watch && machine->unawaited > 0 && watch->selector->ops > 0);
+    RS_CHECK(op->context == watch && machine->unawaited > 0 && watch->selector->ops > 0);
     rs_op_orphan(op);
     machine->unawaited--;
     watch->selector->ops--;
@@ -123,7 +123,7 @@ uint32_t rs_end_orphan_ops(rs_machine *machine) {
 
 static void watch_ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_watch *watch = op->context;
-    RS_ASSERT(watch->op == rs_op_id(op) && machine->unawaited > 0 && watch->selector->ops > 0);
+    RS_CHECK(watch->op == rs_op_id(op) && machine->unawaited > 0 && watch->selector->ops > 0);
     machine->unawaited--;
     watch->selector->ops--;
     watch->op = 0;
@@ -188,7 +188,7 @@ uint32_t rs_source_waiting_len(rs_source *source) {
 
 void rs_watch_serve(rs_watch *watch) {
     rs_selector *selector = watch->selector;
-    RS_ASSERT(!selector->served && selector->waiters.len == 1);
+    RS_CHECK(!selector->served && selector->waiters.len == 1);
     RS_CHECK(rs_watch_strand(watch)->state == RS_STRAND_PARKED);
     selector->served = watch;
     rs_list_wake_first(selector->machine, &selector->waiters, 0);

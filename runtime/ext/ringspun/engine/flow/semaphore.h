@@ -17,7 +17,7 @@ typedef struct rs_semaphore {
 } rs_semaphore;
 
 static inline void rs_semaphore_init(rs_semaphore *semaphore, int64_t permits) {
-    RS_ASSERT(permits > 0);
+    RS_CHECK(permits > 0);
     *semaphore = (rs_semaphore){.free = permits, .permits = permits};
 }
 

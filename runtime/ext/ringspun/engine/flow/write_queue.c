@@ -9,7 +9,7 @@ static void flush_gathered(rs_machine *machine, rs_gathered *gathered) {
 }
 
 void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kind, int fd) {
-    RS_ASSERT(fd >= 0 && (kind == RS_OP_WRITE || kind == RS_OP_SEND));
+    RS_CHECK(fd >= 0 && (kind == RS_OP_WRITE || kind == RS_OP_SEND));
     *queue = (rs_write_queue){.machine = machine, .kind = kind, .fd = fd, .gathered.flush = flush_gathered,
                               .generation = rs_descriptor_generation(machine->descriptors, fd)};
     rs_links_prepend(&machine->write_queues->all, &queue->link);
@@ -46,7 +46,7 @@ static void leave_op(rs_write_queue *queue) {
     rs_op *op = rs_op_find(machine->ops, queue->op);
     queue->op = 0;
     if (!op) return;
-    RS_ASSERT(op->context == queue);
+    RS_CHECK(op->context == queue);
     rs_op_orphan(op);
     leave_sending(queue, op);
 }
@@ -59,7 +59,7 @@ void rs_write_queue_abandon(rs_write_queue *queue) {
 }
 
 static void fail(rs_write_queue *queue, int64_t error) {
-    RS_ASSERT(error < 0 && !queue->op);
+    RS_CHECK(error < 0 && !queue->op);
     queue->error = error;
     drop_bytes(queue);
     rs_list_wake_all(queue->machine, &queue->waiters, 0);
@@ -103,7 +103,7 @@ bool rs_write_queue_is_gone(const rs_write_queue *queue) {
 
 static void ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_write_queue *queue = op->context;
-    RS_ASSERT(queue->op == rs_op_id(op));
+    RS_CHECK(queue->op == rs_op_id(op));
     queue->op = 0;
     if (RS_UNLIKELY(op->in_doubt)) leave_sending(queue, op);
     if (result < 0) {
@@ -162,7 +162,7 @@ static int64_t send_through(rs_write_queue *queue, rs_request *rest) {
         int64_t result = queue->pass(queue, rs_buffer_at(sending), rs_buffer_len(sending), &rest->poll.events);
         if (result == -EAGAIN) return 0;
         if (result < 0) return result;
-        RS_ASSERT(result > 0);
+        RS_CHECK(result > 0);
         rs_buffer_drop(queue->machine->pool, sending, (size_t)result);
     }
     return 0;
@@ -187,7 +187,7 @@ void rs_write_queue_flush(rs_write_queue *queue) {
 bool rs_write_queue_stop(rs_write_queue *queue) {
     if (!queue->op) return false;
     rs_op *op = rs_op_find(queue->machine->ops, queue->op);
-    RS_ASSERT(op != NULL && op->context == queue);
+    RS_CHECK(op != NULL && op->context == queue);
     rs_op_cancel(queue->machine, op, RS_WAKE_CANCEL);
     return queue->op != 0;
 }
