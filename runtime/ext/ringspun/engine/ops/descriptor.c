@@ -5,16 +5,16 @@
 #include <string.h>
 
 void rs_descriptors_free(rs_descriptors *descriptors) {
-    RS_ASSERT(descriptors->owing <= descriptors->capacity);
+    RS_CHECK(descriptors->owing <= descriptors->capacity);
     free(descriptors->table);
     *descriptors = (rs_descriptors){0};
 }
 
 bool rs_descriptors_grow(rs_descriptors *descriptors, int fd) {
-    RS_ASSERT(fd >= 0 && (uint32_t)fd >= descriptors->capacity);
+    RS_CHECK(fd >= 0 && (uint32_t)fd >= descriptors->capacity);
     uint32_t wanted = (uint32_t)fd + 1;
     uint32_t capacity = descriptors->capacity ? descriptors->capacity : 64;
-    RS_ASSERT(wanted <= RS_DESCRIPTORS_MAX);
+    if (wanted > RS_DESCRIPTORS_MAX) return false;
     while (capacity < wanted) capacity *= 2;
     rs_descriptor *table = rs_try_realloc(descriptors->table, sizeof(rs_descriptor) * capacity);
     if (!table) return false;

@@ -130,7 +130,7 @@ void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
 
 /* The next read does not end with the owed error any more. */
 static inline void rs_descriptor_forgive(rs_descriptors *descriptors, rs_descriptor *descriptor) {
-    RS_ASSERT(!descriptor->owed_error || descriptors->owing > 0);
+    RS_CHECK(!descriptor->owed_error || descriptors->owing > 0);
     RS_CHECK(descriptor->owed_error <= 0);
     if (descriptor->owed_error) descriptors->owing--;
     descriptor->owed_error = 0;

@@ -19,7 +19,7 @@ void rs_ops_free(rs_ops *ops) {
 rs_op *rs_op_take(rs_ops *ops, const rs_request *request) {
     rs_op *op = rs_slab_take(&ops->slab);
     if (!op) return NULL;
-    RS_ASSERT(request->kind < RS_OP_KINDS);
+    RS_CHECK(request->kind < RS_OP_KINDS);
     RS_CHECK(request->done == 0 || (request->options & RS_REQUEST_ALL));
     op->request = *request;
     rs_op_become(op, RS_OP_FILLED);

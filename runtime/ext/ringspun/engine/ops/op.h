@@ -111,7 +111,7 @@ rs_op *rs_ops_next(const rs_ops *ops, const rs_op *op);
 static inline bool rs_op_lend(rs_op *op) {
     rs_transfer *transfer = &op->request.transfer;
     if (!(op->request.options & RS_REQUEST_ANY_BUFFER) || transfer->address) return true;
-    RS_ASSERT(op->request.owned == NULL);
+    RS_CHECK(op->request.owned == NULL);
     transfer->address = op->request.owned = rs_try_alloc_uncleared(transfer->len);
     return transfer->address != NULL;
 }

@@ -41,7 +41,7 @@ static bool is_reported_once(const rs_machine *machine, const rs_request *reques
 }
 
 void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t identity, int64_t error) {
-    RS_ASSERT(error < 0);
+    RS_CHECK(error < 0);
     if (!is_reported_once(machine, request, error)) return;
     rs_descriptor *descriptor = &machine->descriptors->table[request->fd];
     rs_descriptor_forgive(machine->descriptors, descriptor);
@@ -57,7 +57,7 @@ static int64_t take_owed_error(rs_machine *machine, const rs_request *request) {
     if (RS_LIKELY(machine->descriptors->owing == 0) || !reads_data(request) || asks_for_nothing(request)) return 0;
     if ((uint32_t)request->fd >= machine->descriptors->capacity) return 0;
     rs_descriptor *descriptor = &machine->descriptors->table[request->fd];
-    RS_ASSERT(descriptor->owed_error <= 0);
+    RS_CHECK(descriptor->owed_error <= 0);
     int64_t error = descriptor->owed_error;
     rs_descriptor_forgive(machine->descriptors, descriptor);
     return error && meaning_of(machine, request->fd) == descriptor->owed_by ? error : 0;
@@ -84,7 +84,7 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
 }
 
 void rs_op_end(rs_machine *machine, rs_op *op) {
-    RS_ASSERT(op->state == RS_OP_TERMINAL || op->state == RS_OP_SUBMITTED);
+    RS_CHECK(op->state == RS_OP_TERMINAL || op->state == RS_OP_SUBMITTED);
     if (op->state == RS_OP_TERMINAL) {
         bool lent = op->request.options & RS_REQUEST_ANY_BUFFER;
         if (lent && op->request.transfer.address && machine->backend->release) machine->backend->release(machine, op);
@@ -148,7 +148,7 @@ static void strand_op_ended(rs_machine *machine, rs_op *op, int64_t result) {
         if (!op->closing) rs_descriptor_owe(machine, &op->request, op->identity, result);
         result = (int64_t)op->request.done;
     }
-    RS_ASSERT(op->ticket != 0 && op->strand != RS_NO_ID);
+    RS_CHECK(op->ticket != 0 && op->strand != RS_NO_ID);
     rs_wake_kind kind = RS_WAKE_VALUE;
     if (result == -ECANCELED) {
         if (op->cancel != RS_WAKE_VALUE) kind = (rs_wake_kind)op->cancel;
@@ -164,7 +164,7 @@ static const rs_op_owner strand_owner = {.ended = strand_op_ended, .keeps = true
 static const rs_op_owner orphan_owner = {.ended = discard_made};
 
 void rs_op_orphan(rs_op *op) {
-    RS_ASSERT(op->state == RS_OP_SUBMITTED);
+    RS_CHECK(op->state == RS_OP_SUBMITTED);
     op->owner = &orphan_owner;
     op->context = NULL;
 }
@@ -180,7 +180,7 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
     uint64_t ticket = rs_park_begin(machine, RS_WAIT_OP, park_flags, deadline_ns);
     if (ticket == 0) return NULL;
     rs_op *op = rs_op_take(machine->ops, request);
-    RS_ASSERT(op != NULL); /* it was reserved */
+    RS_CHECK(op != NULL); /* it was reserved */
     RS_CHECK(strand->state == RS_STRAND_PARKED && strand->ticket == ticket);
     op->owner = &strand_owner;
     op->strand = rs_strand_id(strand);
@@ -191,20 +191,20 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
 }
 
 static void add_to_target(rs_machine *machine, rs_op *op) {
-    RS_ASSERT(rs_request_has_target(&op->request));
+    RS_CHECK(rs_request_has_target(&op->request));
     rs_descriptor_get(machine->descriptors, op->request.splice.to_fd)->targeted++;
     rs_links_append(&machine->ops->targeted, &op->link);
 }
 
 static void remove_from_target(rs_machine *machine, rs_op *op) {
     RS_CHECK((uint32_t)op->request.splice.to_fd < machine->descriptors->capacity);
-    RS_ASSERT(machine->descriptors->table[op->request.splice.to_fd].targeted > 0);
+    RS_CHECK(machine->descriptors->table[op->request.splice.to_fd].targeted > 0);
     machine->descriptors->table[op->request.splice.to_fd].targeted--;
     rs_links_remove(&machine->ops->targeted, &op->link);
 }
 
 void rs_op_launch(rs_machine *machine, rs_op *op) {
-    RS_ASSERT(op->owner != NULL && op->cancel == RS_WAKE_VALUE && !op->closing);
+    RS_CHECK(op->owner != NULL && op->cancel == RS_WAKE_VALUE && !op->closing);
     const rs_request *request = &op->request;
     rs_op_become(op, RS_OP_SUBMITTED);
     machine->in_flight++;
@@ -259,7 +259,7 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
         rs_descriptor_remove(machine->descriptors, machine->ops, op);
         if (rs_request_has_target(&op->request)) remove_from_target(machine, op);
     }
-    RS_ASSERT(machine->in_flight > 0);
+    RS_CHECK(machine->in_flight > 0);
     RS_CHECK(op->job == NULL); /* no worker is at it */
     machine->in_flight--;
     rs_op_become(op, RS_OP_TERMINAL);
@@ -309,23 +309,23 @@ void rs_descriptor_close_end(rs_machine *machine, int fd) {
 }
 
 void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind) {
-    RS_ASSERT(op->state == RS_OP_SUBMITTED && kind != RS_WAKE_VALUE);
+    RS_CHECK(op->state == RS_OP_SUBMITTED && kind != RS_WAKE_VALUE);
     if (op->cancel != RS_WAKE_VALUE || (op->closing && !rs_op_may_be_left(op))) return;
     op->cancel = (uint8_t)kind;
     machine->backend->cancel(machine, op);
 }
 
 bool rs_op_leave(rs_machine *machine, rs_op *op) {
-    RS_ASSERT(op->state == RS_OP_SUBMITTED);
+    RS_CHECK(op->state == RS_OP_SUBMITTED);
     if (!rs_op_may_be_left(op) || op->cancel == RS_WAKE_VALUE) return false;
-    RS_ASSERT(op->owner == &strand_owner);
+    RS_CHECK(op->owner == &strand_owner);
     rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
     return true;
 }
 
 /* Its descriptor is being closed: the strand gets -EBADF, unless it was cancelled before. */
 static void end_op(rs_machine *machine, rs_op *op) {
-    RS_ASSERT(op->state == RS_OP_SUBMITTED);
+    RS_CHECK(op->state == RS_OP_SUBMITTED);
     bool asked = rs_op_is_unwanted(op);
     op->closing = true;
     if (!asked) machine->backend->cancel(machine, op);
@@ -364,10 +364,10 @@ static void open_ops(rs_machine *machine) {
 static void close_ops(rs_machine *machine) { rs_ops_free(machine->ops); }
 
 static void on_complete(rs_machine *machine, const rs_message *message) {
-    RS_ASSERT(machine->outside > 0);
+    RS_CHECK(machine->outside > 0);
     machine->outside--;
     rs_op *op = rs_op_find(machine->ops, message->name);
-    RS_ASSERT(op != NULL && op->offloaded);
+    RS_CHECK(op != NULL && op->offloaded);
     rs_op_complete(machine, op, message->value);
 }
 
@@ -379,14 +379,14 @@ static void forget_answer(rs_machine *machine, const rs_message *message) {
 }
 
 static bool op_takes_nothing(const rs_machine *machine, const rs_strand *strand) {
-    RS_ASSERT(strand->wait == RS_WAIT_OP && strand->op != RS_NO_INDEX);
+    RS_CHECK(strand->wait == RS_WAIT_OP && strand->op != RS_NO_INDEX);
     return rs_request_traits(&rs_op_at(machine->ops, strand->op)->request)->takes_nothing;
 }
 
 static void interrupt_op(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
     RS_CHECK(strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_OP);
     rs_op *op = rs_op_at(machine->ops, strand->op);
-    RS_ASSERT(op->owner == &strand_owner && op->strand == rs_strand_id(strand));
+    RS_CHECK(op->owner == &strand_owner && op->strand == rs_strand_id(strand));
     /* A strand that is to unwind at once gets the interrupt in the place of a timeout that has cancelled the op
      * (rs_interrupt_first). */
     bool first = machine->wakes_first && kind == RS_WAKE_INTERRUPT && op->cancel == RS_WAKE_TIMEOUT;
@@ -399,7 +399,7 @@ static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
     RS_EACH_OP(machine->ops, op) {
         op->state = RS_OP_TERMINAL;
         bool own = survivor->wait == RS_WAIT_OP && survivor->op == op->index;
-        RS_ASSERT(!own || op->strand == rs_strand_id(survivor));
+        RS_CHECK(!own || op->strand == rs_strand_id(survivor));
         if (own) continue;
         rs_op_release(machine->ops, op);
     }

@@ -14,7 +14,7 @@ void rs_vector_advance(rs_vector *vector, uint64_t bytes) {
     if (vector->offset >= 0) vector->offset += (int64_t)bytes;
     for (; bytes > 0; vector->parts++, vector->count--) {
         struct iovec *part = vector->parts;
-        RS_ASSERT(vector->count > 0);
+        RS_CHECK(vector->count > 0);
         if (bytes < part->iov_len) {
             part->iov_base = (char *)part->iov_base + bytes;
             part->iov_len -= bytes;
