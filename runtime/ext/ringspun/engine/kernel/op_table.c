@@ -241,14 +241,14 @@ static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t execute_read(const rs_request *request) {
-    RS_ASSERT(rs_request_traits(request)->side == RS_SIDE_READ);
+    RS_CHECK(rs_request_traits(request)->side == RS_SIDE_READ);
     struct iovec single;
     transfer t = transfer_of(request, &single);
     return plain_read(request->fd, &t);
 }
 
 static int64_t execute_write(const rs_request *request) {
-    RS_ASSERT(rs_request_traits(request)->side == RS_SIDE_WRITE);
+    RS_CHECK(rs_request_traits(request)->side == RS_SIDE_WRITE);
     struct iovec single;
     transfer t = transfer_of(request, &single);
     return plain_write(request->fd, &t);
@@ -333,7 +333,7 @@ static int64_t attempt_poll(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t execute_open(const rs_request *request) {
-    RS_ASSERT(request->open.path != NULL);
+    RS_CHECK(request->open.path != NULL);
     int64_t result;
     RETRY(result, open(request->open.path, (int)request->open.flags | O_CLOEXEC, request->open.mode));
     return result;
@@ -367,7 +367,7 @@ static int64_t execute_fsync(const rs_request *request) {
 }
 
 static int64_t execute_statx(const rs_request *request) {
-    RS_ASSERT(request->statx.answer != NULL);
+    RS_CHECK(request->statx.answer != NULL);
     int64_t result;
     const rs_statx_request *asked = &request->statx;
     int fd = request->fd < 0 ? AT_FDCWD : request->fd;
@@ -459,7 +459,7 @@ static void note_stream(rs_machine *machine, int fd, bool socket) {
 }
 
 static int64_t attempt_pipe(rs_machine *machine, const rs_request *request) {
-    RS_ASSERT(request->pipe.pair != NULL);
+    RS_CHECK(request->pipe.pair != NULL);
     int *pair = request->pipe.pair;
     int64_t result;
     RETRY(result, pipe2(pair, O_CLOEXEC | O_NONBLOCK));
@@ -468,7 +468,7 @@ static int64_t attempt_pipe(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_socketpair(rs_machine *machine, const rs_request *request) {
-    RS_ASSERT(request->socket.pair != NULL);
+    RS_CHECK(request->socket.pair != NULL);
     const rs_socket_request *asked = &request->socket;
     int64_t result;
     RETRY(result, socketpair(asked->family, asked->type | SOCK_CLOEXEC | SOCK_NONBLOCK, asked->protocol, asked->pair));

@@ -9,17 +9,17 @@
 static int64_t answer(int64_t result) { return result < 0 ? -errno : result; }
 
 int64_t rs_unlink(const rs_request *request) {
-    RS_ASSERT(request->path.path != NULL);
+    RS_CHECK(request->path.path != NULL);
     return answer(unlink(request->path.path));
 }
 
 int64_t rs_rename(const rs_request *request) {
-    RS_ASSERT(request->path.path != NULL && request->path.to != NULL);
+    RS_CHECK(request->path.path != NULL && request->path.to != NULL);
     return answer(rename(request->path.path, request->path.to));
 }
 
 int64_t rs_mkdir(const rs_request *request) {
-    RS_ASSERT(request->path.path != NULL);
+    RS_CHECK(request->path.path != NULL);
     return answer(mkdir(request->path.path, request->path.mode));
 }
 

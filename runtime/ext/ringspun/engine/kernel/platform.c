@@ -28,7 +28,7 @@ static void note_made(rs_machine *machine, const rs_request *request, int fd) {
 }
 
 static void discard(rs_machine *machine, int fd) {
-    RS_ASSERT(fd >= 0);
+    RS_CHECK(fd >= 0);
     (void)machine;
     close(fd);
 }

@@ -6,7 +6,7 @@
 
 int64_t rs_resolve(const rs_request *request) {
     rs_lookup *lookup = request->resolve.lookup;
-    RS_ASSERT(lookup != NULL && memchr(lookup->host, 0, RS_HOST_SIZE) != NULL);
+    RS_CHECK(lookup != NULL && memchr(lookup->host, 0, RS_HOST_SIZE) != NULL);
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
     lookup->count = 0;
     lookup->error = getaddrinfo(lookup->host, NULL, &hints, &found);

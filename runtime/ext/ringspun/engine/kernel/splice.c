@@ -16,7 +16,7 @@ rs_splice_sort rs_splice_sort_of(rs_machine *machine, int fd) {
 }
 
 int64_t rs_splice(const rs_request *request) {
-    RS_ASSERT(rs_request_has_target(request));
+    RS_CHECK(rs_request_has_target(request));
     int64_t result;
     do result = splice(request->fd, NULL, request->splice.to_fd, NULL, request->splice.len, SPLICE_F_NONBLOCK);
     while (result < 0 && errno == EINTR);
@@ -24,7 +24,7 @@ int64_t rs_splice(const rs_request *request) {
 }
 
 int64_t rs_tee(const rs_request *request) {
-    RS_ASSERT(rs_request_has_target(request));
+    RS_CHECK(rs_request_has_target(request));
     int64_t result;
     do result = tee(request->fd, request->splice.to_fd, request->splice.len, SPLICE_F_NONBLOCK);
     while (result < 0 && errno == EINTR);
@@ -38,7 +38,7 @@ int64_t rs_attempt_splice(rs_machine *machine, const rs_request *request) {
 }
 
 int64_t rs_copy_range(const rs_request *request) {
-    RS_ASSERT(rs_request_has_target(request));
+    RS_CHECK(rs_request_has_target(request));
     int64_t result;
     do result = copy_file_range(request->fd, NULL, request->splice.to_fd, NULL, request->splice.len, 0);
     while (result < 0 && errno == EINTR);

@@ -10,7 +10,7 @@ uint64_t rs_await_begin(rs_machine *machine, rs_list *list, int64_t deadline_ns)
 }
 
 rs_await_outcome rs_await_end(rs_machine *machine, rs_wake_kind kind) {
-    RS_ASSERT(kind != RS_WAKE_NO_MEMORY); /* which ends ops alone */
+    RS_CHECK(kind != RS_WAKE_NO_MEMORY); /* which ends ops alone */
     if (rs_was_resumed(machine, kind)) return RS_AWAIT_RESUMED;
     return RS_LIKELY(kind == RS_WAKE_VALUE || kind == RS_WAKE_TIMEOUT) ? RS_AWAIT_LOOK : RS_AWAIT_RAISES;
 }

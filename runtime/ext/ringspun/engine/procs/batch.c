@@ -16,11 +16,11 @@ rs_batch *rs_batch_open(const rs_machine *machine, const rs_scope *scope) {
 
 bool rs_batch_reserve(rs_machine *machine, uint32_t start_size) {
     rs_batches *batches = machine->batches;
-    RS_ASSERT(start_size > 0);
+    RS_CHECK(start_size > 0);
     if (RS_UNLIKELY(!batches->spare)) batches->spare = rs_try_alloc(sizeof(rs_batch));
     rs_batch *batch = batches->spare;
     if (!batch) return false;
-    RS_ASSERT(batch->len == 0 && (batch->capacity == 0 || batch->start_size == start_size));
+    RS_CHECK(batch->len == 0 && (batch->capacity == 0 || batch->start_size == start_size));
     if (RS_LIKELY(batch->capacity > 0)) return true;
     batch->starts = rs_try_alloc((size_t)start_size * CAPACITY_FIRST);
     if (!batch->starts) return false;
@@ -30,7 +30,7 @@ bool rs_batch_reserve(rs_machine *machine, uint32_t start_size) {
 }
 
 static void give(rs_strand *strand, rs_batch *batch) {
-    RS_ASSERT(!strand->batch);
+    RS_CHECK(!strand->batch);
     strand->batch = batch;
     batch->strand = rs_strand_id(strand);
     rs_strand_awaits_turn(strand);
@@ -50,7 +50,7 @@ rs_strand *rs_batch_spawn(rs_machine *machine, rs_scope *scope, void *user) {
 }
 
 bool rs_batch_grow(rs_batch *batch) {
-    RS_ASSERT(batch->len == batch->capacity);
+    RS_CHECK(batch->len == batch->capacity);
     if (batch->capacity > UINT32_MAX / 2) return false;
     char *starts = rs_try_realloc(batch->starts, 2 * rs_batch_bytes(batch));
     if (!starts) return false;
@@ -67,7 +67,7 @@ static void free_batch(rs_batch *batch) {
 void rs_batch_end(rs_machine *machine, rs_strand *strand) {
     rs_batches *batches = machine->batches;
     rs_batch *batch = strand->batch;
-    RS_ASSERT(batch->at == batch->len);
+    RS_CHECK(batch->at == batch->len);
     strand->batch = NULL;
     rs_links_remove(&batches->all, &batch->link);
     if (batches->spare || batch->capacity > SPARE_CAPACITY_MAX) {
@@ -85,7 +85,7 @@ typedef rs_strand *spawn_function(rs_machine *machine, rs_scope *scope, void *us
 
 static rs_strand *hand_over(rs_machine *machine, rs_strand *strand, void *user, spawn_function *spawn) {
     rs_batch *batch = strand->batch;
-    RS_ASSERT(batch != NULL);
+    RS_CHECK(batch != NULL);
     RS_CHECK(batch->strand == rs_strand_id(strand));
     if (batch->at == batch->len) {
         rs_batch_end(machine, strand); /* and not only when the last run has ended its wait */
@@ -124,7 +124,7 @@ static void close(rs_machine *machine) {
 
 /* The strands that would begin these runs are the parent's. */
 static void forked(rs_machine *machine, const rs_strand *survivor) {
-    RS_ASSERT(survivor == rs_running(machine));
+    RS_CHECK(survivor == rs_running(machine));
     rs_running(machine)->batch = NULL;
     close(machine);
 }

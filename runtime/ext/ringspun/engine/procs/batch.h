@@ -53,7 +53,7 @@ void rs_batch_end(rs_machine *machine, rs_strand *strand);
 
 /* Room for one more start, which the driver fills in at once; NULL: no memory, and nothing has changed. */
 static inline void *rs_batch_add(rs_batch *batch) {
-    RS_ASSERT(batch->at == 0 && !batch->closed);
+    RS_CHECK(batch->at == 0 && !batch->closed);
     if (RS_UNLIKELY(batch->len == batch->capacity) && !rs_batch_grow(batch)) return NULL;
     return batch->starts + (size_t)batch->start_size * batch->len++;
 }

@@ -13,7 +13,7 @@ void rs_evaluation_free(rs_evaluation *evaluation) {
 }
 
 rs_source *rs_evaluation_source(rs_evaluation *evaluation) {
-    RS_ASSERT(evaluation->state == RS_EVALUATION_STARTS || evaluation->state == RS_EVALUATION_RUNS);
+    RS_CHECK(evaluation->state == RS_EVALUATION_STARTS || evaluation->state == RS_EVALUATION_RUNS);
     if (!evaluation->watched) evaluation->watched = rs_try_alloc(sizeof(rs_source));
     return evaluation->watched;
 }
@@ -33,14 +33,14 @@ static void set(rs_evaluation *evaluation, uintptr_t result) {
 }
 
 void rs_evaluation_conclude(rs_machine *machine, rs_evaluation *evaluation, uintptr_t result) {
-    RS_ASSERT(evaluation->state != RS_EVALUATION_OF_STRAND);
+    RS_CHECK(evaluation->state != RS_EVALUATION_OF_STRAND);
     if (rs_is_concluded(evaluation)) return;
     set(evaluation, result);
     wake(machine, evaluation);
 }
 
 void rs_evaluation_conclude_to(rs_machine *machine, rs_evaluation *evaluation, uintptr_t result, bool unwinds) {
-    RS_ASSERT(evaluation->state == RS_EVALUATION_RUNS || (evaluation->state == RS_EVALUATION_STARTS && !unwinds));
+    RS_CHECK(evaluation->state == RS_EVALUATION_RUNS || (evaluation->state == RS_EVALUATION_STARTS && !unwinds));
     set(evaluation, result);
     evaluation->unwinds = unwinds;
     if (!unwinds) wake(machine, evaluation);
@@ -48,14 +48,14 @@ void rs_evaluation_conclude_to(rs_machine *machine, rs_evaluation *evaluation, u
 
 void rs_evaluation_unwound(rs_machine *machine, rs_evaluation *evaluation) {
     if (RS_LIKELY(!evaluation->unwinds)) return;
-    RS_ASSERT(evaluation->state == RS_EVALUATION_CONCLUDED);
+    RS_CHECK(evaluation->state == RS_EVALUATION_CONCLUDED);
     evaluation->unwinds = false;
     wake(machine, evaluation);
     rs_list_wake_all_first(machine, &evaluation->unwinders);
 }
 
 void rs_evaluation_forked(rs_evaluation *evaluation, bool lost, uintptr_t result) {
-    RS_ASSERT(!lost || !rs_is_concluded(evaluation));
+    RS_CHECK(!lost || !rs_is_concluded(evaluation));
     rs_list_forget(&evaluation->waiters);
     rs_list_forget(&evaluation->unwinders);
     evaluation->unwinds = false;

@@ -42,7 +42,7 @@ static inline bool rs_is_concluded(const rs_evaluation *evaluation) {
 }
 
 static inline void rs_evaluation_begin(rs_evaluation *evaluation) {
-    RS_ASSERT(evaluation->state == RS_EVALUATION_STARTS);
+    RS_CHECK(evaluation->state == RS_EVALUATION_STARTS);
     evaluation->state = RS_EVALUATION_RUNS;
 }
 
