@@ -335,6 +335,44 @@ TEST_NOT_EMULATED(an_enter_that_is_interrupted_often) { check_later_that_passes(
 
 TEST_NOT_EMULATED(an_enter_without_memory_for_a_while) { check_later_that_passes(-ENOMEM); }
 
+static uint32_t nonsense;
+
+static int set_up_oddly(uint32_t entries, uring_params *params) {
+    int fd = uring_kernel.setup(entries, params);
+    *(nonsense == 0 ? &params->sq_entries : &params->cq_entries) = nonsense == 0 ? 48 : 0;
+    return fd;
+}
+
+static int probe_oddly(int fd, uint32_t opcode, void *argument, uint32_t count) {
+    int result = uring_kernel.enregister(fd, opcode, argument, count);
+    if (opcode == URING_REGISTER_PROBE) ((uring_probe *)argument)->ops[2].opcode = 255;
+    return result;
+}
+
+/* What emulates a kernel may make rings that cannot be used: an error, by which another backend is taken. */
+TEST_NOT_EMULATED(rings_of_sizes_that_no_kernel_makes) {
+    uring_system system = {set_up_oddly, uring_kernel.enter, uring_kernel.enregister};
+    rs_options options = rs_default_options();
+    options.uring_system = &system;
+    for (nonsense = 0; nonsense < 2; nonsense++) {
+        driver d;
+        CHECK_EQUAL(-EPROTO, driver_open(&d, &rs_backend_uring, &options));
+    }
+}
+
+TEST_NOT_EMULATED(an_opcode_that_nobody_knows) {
+    uring_system system = {uring_kernel.setup, uring_kernel.enter, probe_oddly};
+    rs_options options = rs_default_options();
+    options.uring_system = &system;
+    driver d;
+    int pipe[2];
+    CHECK_EQUAL(0, driver_open(&d, &rs_backend_uring, &options));
+    scene_begin();
+    scene_ask(&d, request_pipe(pipe));
+    close_all(&d, pipe, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     alarm(60);
