@@ -63,7 +63,7 @@ static void close_descriptors(epoll_state *state) {
 
 /* 0, or -errno with `refused` the call. A filter may let everything be made and forbid the wait. */
 static int make_descriptors(epoll_state *state, const char **refused) {
-    RS_ASSERT(state->epoll < 0 && state->wake < 0);
+    RS_CHECK(state->epoll < 0 && state->wake < 0);
     *refused = "epoll_create1";
     state->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (state->epoll < 0) return -errno;
@@ -82,7 +82,7 @@ static int make_descriptors(epoll_state *state, const char **refused) {
 
 static int open_descriptors(rs_machine *machine, epoll_state *state) {
     const char *refused;
-    RS_ASSERT(state->ready == 0 && state->line.len == 0 && state->retry.first == 0);
+    RS_CHECK(state->ready == 0 && state->line.len == 0 && state->retry.first == 0);
     state->epoll = state->wake = -1;
     state->lost = 0;
     state->looks = state->waits = (rs_fruitless){0};
@@ -94,7 +94,7 @@ static int open_descriptors(rs_machine *machine, epoll_state *state) {
 }
 
 static int epoll_open(rs_machine *machine) {
-    RS_ASSERT(machine->backend_state == NULL);
+    RS_CHECK(machine->backend_state == NULL);
     epoll_state *state = rs_alloc(sizeof(*state));
     int error = open_descriptors(machine, state);
     if (error) {
@@ -157,7 +157,7 @@ static epoll_descriptor *known_at(rs_machine *machine, int fd) { return known_of
 static int control(rs_machine *machine, int verb, int fd, uint32_t events) {
     epoll_state *state = machine->backend_state;
     epoll_descriptor *known = known_at(machine, fd);
-    RS_ASSERT(fd >= 0 && fd != state->wake && fd != state->epoll);
+    RS_CHECK(fd >= 0 && fd != state->wake && fd != state->epoll);
     if (verb == EPOLL_CTL_ADD) known->registration++;
     uint64_t name = (uint64_t)known->registration << 32 | (uint32_t)fd;
     struct epoll_event event = {.events = events | EPOLLONESHOT, .data.u64 = name};
@@ -267,7 +267,7 @@ static void epoll_arm(rs_machine *machine, rs_op *op) {
 }
 
 static void epoll_cancel(rs_machine *machine, rs_op *op) {
-    RS_ASSERT(op->state == RS_OP_SUBMITTED && rs_op_is_unwanted(op));
+    RS_CHECK(op->state == RS_OP_SUBMITTED && rs_op_is_unwanted(op));
     epoll_state *state = machine->backend_state;
     if (!op->offloaded) {
         rs_retry_forget(machine, &state->retry, op);
@@ -348,7 +348,7 @@ static bool is_alone(rs_machine *machine, const rs_op *op) {
 
 /* One by itself costs a call less if it is registered without a look. */
 static void serve_polled(rs_machine *machine, rs_op **ops, struct pollfd *descriptors, uint32_t count) {
-    RS_ASSERT(count > 0 && count <= POLLED_AT_ONCE);
+    RS_CHECK(count > 0 && count <= POLLED_AT_ONCE);
     if (count == 1) {
         enregister(machine, ops[0]);
         return;
@@ -385,7 +385,7 @@ static void serve_line(rs_machine *machine) {
 
 /* Another of the calls that wait may be left. */
 static void note_lost(epoll_state *state, rs_fruitless *fruitless, int error) {
-    RS_ASSERT(error < 0);
+    RS_CHECK(error < 0);
     bool *next = !state->only_milliseconds ? &state->only_milliseconds : !state->only_pwait ? &state->only_pwait : NULL;
     if (!next) state->lost = error;
     else *next = true;
@@ -512,7 +512,7 @@ static void epoll_leave(rs_machine *machine) {
 
 static int epoll_forked(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
-    RS_ASSERT(machine->in_flight == 0);
+    RS_CHECK(machine->in_flight == 0);
     close_descriptors(state);
     state->ready = 0;
     state->line.len = 0;

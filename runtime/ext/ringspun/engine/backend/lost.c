@@ -49,7 +49,7 @@ void rs_nap_if_fruitless(rs_fruitless *fruitless, int wake, int64_t delay_ns) {
 }
 
 void rs_note_lost(rs_machine *machine, const char *call, int64_t answer) {
-    RS_ASSERT(answer < 0);
+    RS_CHECK(answer < 0);
     snprintf(machine->refusal_text, sizeof(machine->refusal_text), "%s was answered %s", call, strerror((int)-answer));
 }
 
@@ -67,7 +67,7 @@ bool rs_op_does_without(rs_machine *machine, rs_op *op) {
 #define LOOK_NS 10000000
 
 void rs_sleep_without(int wake, int64_t delay_ns) {
-    RS_ASSERT(delay_ns >= 0);
+    RS_CHECK(delay_ns >= 0);
     struct timespec delay = {.tv_sec = delay_ns / 1000000000, .tv_nsec = delay_ns % 1000000000};
     struct pollfd descriptor = {.fd = wake, .events = POLLIN};
     int count = ppoll(&descriptor, 1, delay_ns == RS_NEVER ? NULL : &delay, NULL);

@@ -6,7 +6,7 @@
 static uint32_t larger(const rs_op_line *line) { return line->capacity ? line->capacity * 2 : 64; }
 
 bool rs_op_line_reserve(rs_op_line *line, uint32_t count) {
-    RS_ASSERT(line->len <= line->capacity);
+    RS_CHECK(line->len <= line->capacity);
     while (RS_UNLIKELY(line->capacity - line->len < count)) {
         rs_id *names = rs_try_realloc(line->names, sizeof(rs_id) * larger(line));
         if (!names) return false;

@@ -36,7 +36,7 @@ struct rs_workers {
 };
 
 rs_workers *rs_workers_new(rs_machine *machine, uint32_t limit) {
-    RS_ASSERT(machine != NULL);
+    RS_CHECK(machine != NULL);
     rs_workers *workers = rs_alloc(sizeof(*workers));
     workers->machine = machine;
     workers->limit = limit ? limit : 1;
@@ -60,7 +60,7 @@ static job *first_of(const rs_links *list) { return RS_LINKED(list->first, job, 
 
 static int64_t perform(rs_request *request) {
     int64_t (*execute)(const rs_request *) = rs_op_calls[request->kind].execute;
-    RS_ASSERT(execute != NULL);
+    RS_CHECK(execute != NULL);
     int64_t result;
     do result = execute(request);
     while (rs_request_goes_on(request, result));
@@ -85,7 +85,7 @@ static void free_job(job *mine) {
 static job *take_job(rs_workers *workers) {
     job *mine = first_of(&workers->line);
     if (!mine) return NULL;
-    RS_ASSERT(workers->waiting > 0 && workers->busy < workers->threads && !mine->runs);
+    RS_CHECK(workers->waiting > 0 && workers->busy < workers->threads && !mine->runs);
     rs_links_remove(&workers->line, &mine->link);
     rs_links_append(&workers->running, &mine->link);
     mine->runs = true;
@@ -95,12 +95,12 @@ static job *take_job(rs_workers *workers) {
 }
 
 static void finish_job(rs_workers *workers, job *mine, int64_t result) {
-    RS_ASSERT(mine->runs && workers->busy > 0 && workers->left <= workers->busy);
+    RS_CHECK(mine->runs && workers->busy > 0 && workers->left <= workers->busy);
     rs_links_remove(&workers->running, &mine->link);
     workers->busy--;
     if (mine->left) workers->left--;
     if (workers->machine) {
-        RS_ASSERT(mine->op->job == mine);
+        RS_CHECK(mine->op->job == mine);
         mine->op->job = NULL;
     }
     if (!workers->ending) {
@@ -130,7 +130,7 @@ static void *work(void *argument) {
         pthread_mutex_lock(&workers->lock);
         finish_job(workers, mine, result);
     }
-    RS_ASSERT(workers->threads > workers->busy);
+    RS_CHECK(workers->threads > workers->busy);
     workers->threads--;
     /* The machine has gone without us, and nobody is left behind us. */
     bool last = workers->ending && !workers->machine && workers->threads == 0;
@@ -144,7 +144,7 @@ static void *work(void *argument) {
 
 /* Signals belong to the program's threads. */
 static bool start_thread(rs_workers *workers) {
-    RS_ASSERT(workers->threads - workers->left < workers->limit && !workers->ending);
+    RS_CHECK(workers->threads - workers->left < workers->limit && !workers->ending);
     sigset_t all, before;
     pthread_t thread;
     sigfillset(&all);
@@ -160,20 +160,20 @@ static bool start_thread(rs_workers *workers) {
 /* Sees that somebody will come for the jobs in line. False: there is no thread at all and none can be made. An idle thread
  * counts as idle until it has run, so two jobs in a row must not both rely on the same one. */
 static bool provide_hands(rs_workers *workers) {
-    RS_ASSERT(workers->waiting > 0 && workers->threads >= workers->left);
+    RS_CHECK(workers->waiting > 0 && workers->threads >= workers->left);
     if (workers->idle >= workers->waiting || workers->threads - workers->left >= workers->limit) return true;
     return start_thread(workers) || workers->threads > workers->left;
 }
 
 static void put_in_line(rs_workers *workers, job *mine) {
-    RS_ASSERT(!mine->runs && mine->op->job == NULL);
+    RS_CHECK(!mine->runs && mine->op->job == NULL);
     rs_links_append(&workers->line, &mine->link);
     mine->op->job = mine;
     workers->waiting++;
 }
 
 static void take_out_of_line(rs_workers *workers, job *mine) {
-    RS_ASSERT(workers->waiting > 0 && mine->op->job == mine && !mine->runs);
+    RS_CHECK(workers->waiting > 0 && mine->op->job == mine && !mine->runs);
     rs_links_remove(&workers->line, &mine->link);
     mine->op->job = NULL;
     workers->waiting--;
@@ -193,7 +193,7 @@ void rs_workers_submit(rs_workers *workers, rs_op *op) {
         rs_op_complete(workers->machine, op, RS_NO_MEMORY);
         return;
     }
-    RS_ASSERT(op->state == RS_OP_SUBMITTED && op->job == NULL && !op->offloaded);
+    RS_CHECK(op->state == RS_OP_SUBMITTED && op->job == NULL && !op->offloaded);
     mine->op = op;
     mine->request = op->request;
     op->offloaded = true;
@@ -219,7 +219,7 @@ static bool withdraw(rs_workers *workers, rs_op *op) {
     pthread_mutex_unlock(&workers->lock);
     if (!in_line) return false;
     free_job(mine);
-    RS_ASSERT(workers->machine->outside > 0);
+    RS_CHECK(workers->machine->outside > 0);
     workers->machine->outside--;
     return true;
 }
@@ -238,7 +238,7 @@ static void leave(rs_workers *workers, rs_op *op) {
 }
 
 void rs_workers_cancel(rs_workers *workers, rs_op *op) {
-    RS_ASSERT(op->state == RS_OP_SUBMITTED && op->offloaded);
+    RS_CHECK(op->state == RS_OP_SUBMITTED && op->offloaded);
     rs_machine *machine = workers->machine;
     if (withdraw(workers, op)) rs_op_complete(machine, op, -ECANCELED);
     else if (rs_op_leave(machine, op)) leave(workers, op);
@@ -273,14 +273,14 @@ void rs_workers_free(rs_workers *workers) {
 }
 
 void rs_workers_leave(rs_workers *workers) {
-    RS_ASSERT(!workers->ending);
+    RS_CHECK(!workers->ending);
     pthread_mutex_lock(&workers->lock);
     workers->ending = true;
     while (workers->line.first) {
         job *mine = first_of(&workers->line);
         take_out_of_line(workers, mine);
         free_job(mine);
-        RS_ASSERT(workers->machine->outside > 0);
+        RS_CHECK(workers->machine->outside > 0);
         workers->machine->outside--;
     }
     pthread_cond_broadcast(&workers->work);

@@ -10,7 +10,7 @@
 #define LARGE 1048576
 
 static void free_file(sim_file *file) {
-    RS_ASSERT(file->size <= file->capacity);
+    RS_CHECK(file->size <= file->capacity);
     free(file->path);
     free(file->bytes);
     free(file);
@@ -19,7 +19,7 @@ static void free_file(sim_file *file) {
 void sim_files_free(sim_world *world) {
     while (world->files) {
         sim_file *file = world->files;
-        RS_ASSERT(file->opened == 0 && !file->unlinked);
+        RS_CHECK(file->opened == 0 && !file->unlinked);
         world->files = file->next;
         free_file(file);
     }
@@ -39,7 +39,7 @@ static sim_file *find(const sim_world *world, const char *path) {
 }
 
 static sim_file *create(sim_world *world, const char *path) {
-    RS_ASSERT(!find(world, path));
+    RS_CHECK(!find(world, path));
     char *name = rs_try_alloc(strlen(path) + 1);
     if (!name) return NULL;
     sim_file *file = rs_alloc(sizeof(*file));
@@ -69,7 +69,7 @@ int64_t sim_file_open(sim_world *world, const rs_request *request) {
 }
 
 int64_t sim_file_statx(const sim_world *world, const sim_object *object, const rs_request *request) {
-    RS_ASSERT(request->statx.answer != NULL);
+    RS_CHECK(request->statx.answer != NULL);
     const sim_file *file = object ? object->file : find(world, request->statx.path);
     if (!file && !object) return -ENOENT;
     struct statx *answer = request->statx.answer;
@@ -89,7 +89,7 @@ int64_t sim_file_statx(const sim_world *world, const sim_object *object, const r
 
 /* An offset of -1 is the descriptor's own position, which then moves. */
 int64_t sim_file_read(sim_object *object, int64_t offset, void *bytes, uint64_t len) {
-    RS_ASSERT(object->kind == SIM_FILE && object->file->opened > 0);
+    RS_CHECK(object->kind == SIM_FILE && object->file->opened > 0);
     if ((object->open_flags & O_ACCMODE) == O_WRONLY) return -EBADF;
     const sim_file *file = object->file;
     int64_t from = offset >= 0 ? offset : object->position;
@@ -103,7 +103,7 @@ int64_t sim_file_read(sim_object *object, int64_t offset, void *bytes, uint64_t 
 
 /* False: there is no room for it, as on a disk. */
 static bool grow(sim_file *file, int64_t size) {
-    RS_ASSERT(size <= SIM_FILE_MAX);
+    RS_CHECK(size <= SIM_FILE_MAX);
     if (size <= file->capacity) return true;
     int64_t capacity = file->capacity ? file->capacity : 512;
     while (capacity < size) capacity += capacity < LARGE ? capacity : capacity / 4;
@@ -115,7 +115,7 @@ static bool grow(sim_file *file, int64_t size) {
 }
 
 int64_t sim_file_write(sim_object *object, int64_t offset, const void *bytes, uint64_t len) {
-    RS_ASSERT(object->kind == SIM_FILE && object->file->opened > 0);
+    RS_CHECK(object->kind == SIM_FILE && object->file->opened > 0);
     if ((object->open_flags & O_ACCMODE) == O_RDONLY) return -EBADF;
     sim_file *file = object->file;
     int64_t from = offset >= 0 ? offset : object->position;
@@ -138,7 +138,7 @@ int64_t sim_file_unlink(sim_world *world, const char *path) {
         sim_file *file = *link;
         if (strcmp(file->path, path) != 0) continue;
         *link = file->next;
-        RS_ASSERT(!file->unlinked);
+        RS_CHECK(!file->unlinked);
         file->unlinked = true;
         if (file->opened == 0) free_file(file);
         return 0;
@@ -149,7 +149,7 @@ int64_t sim_file_unlink(sim_world *world, const char *path) {
 int64_t sim_file_rename(sim_world *world, const char *from, const char *to) {
     sim_file *file = find(world, from);
     if (!file || *to == '\0') return -ENOENT;
-    RS_ASSERT(!file->unlinked);
+    RS_CHECK(!file->unlinked);
     if (strcmp(from, to) == 0) return 0;
     char *name = rs_try_alloc(strlen(to) + 1);
     if (!name) return -ENOMEM;

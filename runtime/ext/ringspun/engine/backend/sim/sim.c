@@ -80,7 +80,7 @@ static const struct {
 const char *rs_sim_fault_name(size_t index) { return index < FAULTS ? faults_by_name[index].name : NULL; }
 
 bool rs_sim_set_fault(rs_sim_faults *faults, const char *name, uint16_t per_mille) {
-    RS_ASSERT(per_mille <= 1000);
+    RS_CHECK(per_mille <= 1000);
     for (size_t i = 0; i < FAULTS; i++) {
         if (strcmp(name, faults_by_name[i].name) != 0) continue;
         *(uint16_t *)((char *)faults + faults_by_name[i].offset) = per_mille;
@@ -149,7 +149,7 @@ static int64_t some_ns(rs_machine *machine, int64_t max_ns) {
 /* --- the lives of ops --- */
 
 static void schedule(rs_machine *machine, sim_life *life, int phase, int64_t delay_ns) {
-    RS_ASSERT(delay_ns >= 0 && phase >= PHASE_TRY && phase <= PHASE_DONE);
+    RS_CHECK(delay_ns >= 0 && phase >= PHASE_TRY && phase <= PHASE_DONE);
     sim_state *state = state_of(machine);
     life->phase = (uint8_t)phase;
     rs_timer_set(&state->events, &life->timer, rs_deadline_after(state->now_ns, delay_ns));
@@ -157,14 +157,14 @@ static void schedule(rs_machine *machine, sim_life *life, int phase, int64_t del
 
 static void enter_list(sim_life *life) {
     if (life->waiting) return;
-    RS_ASSERT(life->object != NULL && life->phase == PHASE_WAITING);
+    RS_CHECK(life->object != NULL && life->phase == PHASE_WAITING);
     life->waiting = true;
     rs_links_append(&life->object->waiters, &life->of_object);
 }
 
 static void leave_list(sim_life *life) {
     if (!life->waiting) return;
-    RS_ASSERT(life->object != NULL);
+    RS_CHECK(life->object != NULL);
     life->waiting = false;
     rs_links_remove(&life->object->waiters, &life->of_object);
 }
@@ -175,7 +175,7 @@ static sim_life **sim_of(rs_op *op) { return (void *)op->of_backend; }
 _Static_assert(sizeof(sim_life *) <= sizeof(((rs_op *)0)->of_backend), "a pointer fits");
 
 static sim_life *new_life(sim_state *state, rs_op *op) {
-    RS_ASSERT(*sim_of(op) == NULL);
+    RS_CHECK(*sim_of(op) == NULL);
     sim_life *life = rs_alloc(sizeof(*life));
     rs_timer_init(&life->timer, RS_TIMER_PARK);
     life->op = op;
@@ -187,7 +187,7 @@ static sim_life *new_life(sim_state *state, rs_op *op) {
 }
 
 static void free_life(sim_state *state, sim_life *life) {
-    RS_ASSERT(life->object != NULL || !life->waiting);
+    RS_CHECK(life->object != NULL || !life->waiting);
     rs_timer_clear(&state->events, &life->timer);
     if (life->object) {
         leave_list(life);
@@ -202,7 +202,7 @@ static void free_life(sim_state *state, sim_life *life) {
 static void finish(rs_machine *machine, sim_life *life, int64_t result) {
     rs_op *op = life->op;
     sim_state *state = state_of(machine);
-    RS_ASSERT(op->state == RS_OP_SUBMITTED && *sim_of(op) == life && state->left >= life->left);
+    RS_CHECK(op->state == RS_OP_SUBMITTED && *sim_of(op) == life && state->left >= life->left);
     if (life->left) state->left--;
     life->result = result;
     free_life(state, life);
@@ -287,7 +287,7 @@ static bool must_not_wait(const rs_request *request) {
 
 /* One try. False: it goes on waiting at its object. */
 static bool proceed(rs_machine *machine, sim_life *life) {
-    RS_ASSERT(life->phase != PHASE_DONE);
+    RS_CHECK(life->phase != PHASE_DONE);
     if (struck(machine, life)) return true;
     uint64_t last;
     int64_t result = transfer(machine, life, &last);
@@ -315,7 +315,7 @@ static void serve(rs_machine *machine, sim_object *object) {
     uint32_t blocked = 0;
     RS_EACH_LINKED(&object->waiters, sim_life, of_object, life) {
         uint32_t side = rs_op_kinds[life->op->request.kind].side;
-        RS_ASSERT(life->object == object && life->waiting);
+        RS_CHECK(life->object == object && life->waiting);
         if (!(blocked & (1u << side)) && !proceed(machine, life) && side != RS_SIDE_MASK) blocked |= 1u << side;
     }
 }
@@ -339,7 +339,7 @@ static void let_poll_settle(rs_machine *machine) {
 /* --- the verbs of a backend --- */
 
 static int sim_open(rs_machine *machine) {
-    RS_ASSERT(machine->backend_state == NULL);
+    RS_CHECK(machine->backend_state == NULL);
     sim_state *state = rs_alloc(sizeof(*state));
     const rs_sim_faults *faults = machine->options.faults;
     state->faults = faults ? *faults : rs_sim_faults_default();
@@ -354,7 +354,7 @@ static int sim_open(rs_machine *machine) {
 
 static void forget_lives(sim_state *state) {
     RS_EACH_LINKED(&state->lives, sim_life, link, life) free_life(state, life);
-    RS_ASSERT(state->events.len == 0); /* each was of a life */
+    RS_CHECK(state->events.len == 0); /* each was of a life */
     state->left = 0;
     for (sim_object *object; (object = sim_world_next_changed(&state->world));) {
         sim_object_release(&state->world, object);
@@ -382,7 +382,7 @@ static int64_t perform(rs_machine *machine, rs_op *op) {
 }
 
 static void sim_arm(rs_machine *machine, rs_op *op) {
-    RS_ASSERT(op->state == RS_OP_SUBMITTED && !op->offloaded);
+    RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded);
     sim_state *state = state_of(machine);
     const rs_sim_faults *faults = &state->faults;
     if (!rs_op_lend(op)) {
@@ -391,7 +391,7 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
     }
     if (rs_request_traits(&op->request)->never_waits) {
         /* Whoever closes has seen to it before that no op waits there. */
-        RS_ASSERT(op->request.kind != RS_OP_CLOSE || (op->next == 0 && op->previous == 0));
+        RS_CHECK(op->request.kind != RS_OP_CLOSE || (op->next == 0 && op->previous == 0));
         rs_op_complete(machine, op, perform(machine, op));
         settle(machine);
         return;
@@ -414,7 +414,7 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
 static void sim_cancel(rs_machine *machine, rs_op *op) {
     sim_life *life = *sim_of(op);
     const rs_sim_faults *faults = &state_of(machine)->faults;
-    RS_ASSERT(op->state == RS_OP_SUBMITTED && life != NULL && life->op == op && !life->left);
+    RS_CHECK(op->state == RS_OP_SUBMITTED && life != NULL && life->op == op && !life->left);
     if (state_of(machine)->left < RS_OPS_LEFT_MAX && rs_op_leave(machine, op)) {
         life->left = true;
         state_of(machine)->left++;
@@ -434,7 +434,7 @@ static void sim_cancel(rs_machine *machine, rs_op *op) {
 }
 
 static void fire(rs_machine *machine, sim_life *life) {
-    RS_ASSERT(life->phase != PHASE_WAITING || life->cancelled);
+    RS_CHECK(life->phase != PHASE_WAITING || life->cancelled);
     if (life->phase == PHASE_DONE) {
         finish(machine, life, life->result);
     } else if (life->cancelled && (life->phase == PHASE_WAITING || rs_sim_random(machine) % 2)) {
@@ -481,7 +481,7 @@ static void sim_wake(rs_machine *machine) {
 }
 
 static int sim_forked(rs_machine *machine) {
-    RS_ASSERT(machine->in_flight == 0);
+    RS_CHECK(machine->in_flight == 0);
     sim_state *state = state_of(machine);
     forget_lives(state);
     pthread_mutex_init(&state->lock, NULL);

@@ -18,14 +18,14 @@ static sim_object *bound_to(const sim_world *world, const void *address, uint32_
 }
 
 static void join(sim_object *one, sim_object *other) {
-    RS_ASSERT(!one->peer && !other->peer && one != other);
+    RS_CHECK(!one->peer && !other->peer && one != other);
     one->state = other->state = SIM_CONNECTED;
     one->peer = other;
     other->peer = one;
 }
 
 static void queue(sim_object *listener, sim_object *socket) {
-    RS_ASSERT(listener->state == SIM_LISTENING && !socket->pending_next);
+    RS_CHECK(listener->state == SIM_LISTENING && !socket->pending_next);
     if (listener->pending_last) listener->pending_last->pending_next = socket;
     else listener->pending_first = socket;
     listener->pending_last = socket;
@@ -35,7 +35,7 @@ static void queue(sim_object *listener, sim_object *socket) {
 static sim_object *dequeue(sim_object *listener) {
     sim_object *socket = listener->pending_first;
     if (!socket) return NULL;
-    RS_ASSERT(listener->pending_len > 0);
+    RS_CHECK(listener->pending_len > 0);
     listener->pending_first = socket->pending_next;
     if (!listener->pending_first) listener->pending_last = NULL;
     socket->pending_next = NULL;
@@ -55,7 +55,7 @@ static void retry_connects(sim_world *world) {
 
 static void set_connecting(sim_world *world, sim_object *socket, bool connecting) {
     if ((socket->state == SIM_CONNECTING) == connecting) return;
-    RS_ASSERT(connecting ? socket->state == SIM_FRESH : world->connecting > 0);
+    RS_CHECK(connecting ? socket->state == SIM_FRESH : world->connecting > 0);
     socket->state = connecting ? SIM_CONNECTING : SIM_FRESH;
     world->connecting += connecting ? 1 : UINT32_MAX;
 }
@@ -105,7 +105,7 @@ static int64_t new_socket(sim_world *world, const rs_request *request) {
 }
 
 static int64_t new_pair(sim_world *world, const rs_request *request) {
-    RS_ASSERT(request->socket.pair != NULL);
+    RS_CHECK(request->socket.pair != NULL);
     if ((request->socket.type & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
     if (world->open + 2 > SIM_DESCRIPTORS_MAX) return -EMFILE;
     sim_object *sockets[2];
@@ -120,7 +120,7 @@ static int64_t new_pair(sim_world *world, const rs_request *request) {
 }
 
 static int64_t bind_to(sim_world *world, sim_object *socket, const rs_request *request) {
-    RS_ASSERT(socket->kind == SIM_SOCKET);
+    RS_CHECK(socket->kind == SIM_SOCKET);
     if (socket->address || socket->state != SIM_FRESH) return -EINVAL;
     if (bound_to(world, request->address.bytes, request->address.len)) return -EADDRINUSE;
     const rs_socket_address *asked = &request->address;
@@ -131,7 +131,7 @@ static int64_t bind_to(sim_world *world, sim_object *socket, const rs_request *r
 }
 
 static int64_t listen_on(sim_object *socket, const rs_request *request) {
-    RS_ASSERT(socket->kind == SIM_SOCKET);
+    RS_CHECK(socket->kind == SIM_SOCKET);
     if (!socket->address || socket->state == SIM_CONNECTED) return -EINVAL;
     socket->state = SIM_LISTENING;
     socket->pending_max = request->listen.backlog > SOMAXCONN ? SOMAXCONN : request->listen.backlog;
@@ -139,7 +139,7 @@ static int64_t listen_on(sim_object *socket, const rs_request *request) {
 }
 
 static int64_t shut(sim_world *world, sim_object *socket, const rs_request *request) {
-    RS_ASSERT(socket->kind == SIM_SOCKET);
+    RS_CHECK(socket->kind == SIM_SOCKET);
     uint32_t how = request->shutdown.how;
     if (how > SHUT_RDWR) return -EINVAL;
     if (socket->state != SIM_CONNECTED && socket->state != SIM_LISTENING) return -ENOTCONN;
@@ -188,7 +188,7 @@ int64_t sim_socket_perform(sim_world *world, const rs_request *request) {
 }
 
 void sim_socket_gone(sim_world *world, sim_object *socket) {
-    RS_ASSERT(socket->refs == 0 && socket->peer == NULL);
+    RS_CHECK(socket->refs == 0 && socket->peer == NULL);
     if (socket->state == SIM_CONNECTING) set_connecting(world, socket, false);
     for (sim_object *pending; (pending = dequeue(socket));) {
         if (pending->peer) sim_world_reset(world, pending);
@@ -200,7 +200,7 @@ void sim_socket_gone(sim_world *world, sim_object *socket) {
 }
 
 void sim_world_reset(sim_world *world, sim_object *socket) {
-    RS_ASSERT(socket->kind == SIM_SOCKET && (!socket->peer || socket->peer->peer == socket));
+    RS_CHECK(socket->kind == SIM_SOCKET && (!socket->peer || socket->peer->peer == socket));
     sim_object *peer = socket->peer;
     sim_object *ends[2] = {socket, peer};
     for (int i = 0; i < 2; i++) {

@@ -11,7 +11,7 @@
 /* --- objects and descriptors --- */
 
 sim_object *sim_world_new_object(sim_object_kind kind) {
-    RS_ASSERT(kind <= SIM_FILE);
+    RS_CHECK(kind <= SIM_FILE);
     sim_object *object = rs_alloc(sizeof(*object));
     object->kind = (uint8_t)kind;
     object->refs = 1;
@@ -36,7 +36,7 @@ void sim_world_changed(sim_world *world, sim_object *object) {
 sim_object *sim_world_next_changed(sim_world *world) {
     sim_object *object = world->changed_first;
     if (!object) return NULL;
-    RS_ASSERT(object->changed && object->refs > 0);
+    RS_CHECK(object->changed && object->refs > 0);
     world->changed_first = object->changed_next;
     if (!world->changed_first) world->changed_last = NULL;
     object->changed_next = NULL;
@@ -47,7 +47,7 @@ sim_object *sim_world_next_changed(sim_world *world) {
 void sim_object_release(sim_world *world, sim_object *object) {
     RS_ASSERT(object->refs > 0);
     if (--object->refs > 0) return;
-    RS_ASSERT(rs_links_empty(&object->waiters) && !object->changed);
+    RS_CHECK(rs_links_empty(&object->waiters) && !object->changed);
     if (object->peer) {
         sim_object *peer = object->peer;
         object->peer = NULL;
@@ -90,7 +90,7 @@ int64_t sim_world_close(sim_world *world, int fd) {
     sim_object *object = sim_world_find(world, fd);
     if (!object) return -EBADF;
     uint32_t slot = (uint32_t)(fd - SIM_DESCRIPTOR_FIRST);
-    RS_ASSERT(world->open > 0);
+    RS_CHECK(world->open > 0);
     world->table[slot] = NULL;
     if (slot < world->lowest_free) world->lowest_free = slot;
     world->open--;
@@ -102,14 +102,14 @@ void sim_world_free(sim_world *world) {
     for (uint32_t slot = 0; slot < world->table_len; slot++) {
         if (world->table[slot]) sim_world_close(world, SIM_DESCRIPTOR_FIRST + (int)slot);
     }
-    RS_ASSERT(world->open == 0 && !world->changed_first);
+    RS_CHECK(world->open == 0 && !world->changed_first);
     sim_files_free(world);
     free(world->table);
     *world = (sim_world){0};
 }
 
 static int64_t new_pipe(sim_world *world, const rs_request *request) {
-    RS_ASSERT(request->pipe.pair != NULL);
+    RS_CHECK(request->pipe.pair != NULL);
     if (world->open + 2 > SIM_DESCRIPTORS_MAX) return -EMFILE;
     sim_object *reader = sim_world_new_object(SIM_PIPE_READER);
     sim_object *writer = sim_world_new_object(SIM_PIPE_WRITER);
@@ -124,7 +124,7 @@ static int64_t new_pipe(sim_world *world, const rs_request *request) {
 /* --- bytes on their way --- */
 
 static uint32_t stream_room(const sim_stream *stream) {
-    RS_ASSERT(stream->len <= SIM_STREAM_CAPACITY);
+    RS_CHECK(stream->len <= SIM_STREAM_CAPACITY);
     return SIM_STREAM_CAPACITY - stream->len;
 }
 
@@ -220,7 +220,7 @@ static transfer transfer_of(const rs_request *request, struct iovec *single, uin
 }
 
 static int64_t read_stream(sim_world *world, sim_object *object, const transfer *t, bool peek) {
-    RS_ASSERT(object->kind == SIM_PIPE_READER || object->kind == SIM_SOCKET);
+    RS_CHECK(object->kind == SIM_PIPE_READER || object->kind == SIM_SOCKET);
     sim_stream *in = &object->in;
     if (t->bytes == 0) return 0;
     if (in->len == 0 || object->read_shut) {
@@ -239,7 +239,7 @@ static int64_t read_stream(sim_world *world, sim_object *object, const transfer 
         stream_look(in, done, t->parts[i].iov_base, step);
         done += step;
     }
-    RS_ASSERT(done == total);
+    RS_CHECK(done == total);
     if (peek) return total;
     stream_drop(in, total);
     if (object->peer) sim_world_changed(world, object->peer);
@@ -247,7 +247,7 @@ static int64_t read_stream(sim_world *world, sim_object *object, const transfer 
 }
 
 static int64_t write_stream(sim_world *world, sim_object *object, const transfer *t) {
-    RS_ASSERT(object->kind == SIM_PIPE_WRITER || object->kind == SIM_SOCKET);
+    RS_CHECK(object->kind == SIM_PIPE_WRITER || object->kind == SIM_SOCKET);
     sim_object *peer = object->peer;
     RS_CHECK(!peer || peer->peer == object);
     if (object->write_shut || !peer || peer->read_shut) return -EPIPE;
@@ -263,7 +263,7 @@ static int64_t write_stream(sim_world *world, sim_object *object, const transfer
         stream_put(&peer->in, t->parts[i].iov_base, step);
         done += step;
     }
-    RS_ASSERT(done == total);
+    RS_CHECK(done == total);
     sim_world_changed(world, peer);
     return total;
 }
@@ -274,7 +274,7 @@ static int64_t offset_of(const rs_request *request) {
 }
 
 static int64_t transfer_file(sim_object *object, const rs_request *request, const transfer *t, bool write) {
-    RS_ASSERT(object->kind == SIM_FILE);
+    RS_CHECK(object->kind == SIM_FILE);
     uint64_t done = 0;
     int64_t offset = offset_of(request);
     if (t->bytes == 0) {
@@ -330,7 +330,7 @@ static int64_t transfer_bytes(sim_world *world, sim_object *object, const rs_req
 
 /* So many bytes can be written there now, or what is wrong. */
 static int64_t room_in(const sim_object *object) {
-    RS_ASSERT(object->kind != SIM_PIPE_READER);
+    RS_CHECK(object->kind != SIM_PIPE_READER);
     if (object->kind == SIM_FILE) {
         if ((object->open_flags & O_ACCMODE) == O_RDONLY) return -EBADF;
         if (object->open_flags & O_APPEND) return -EINVAL;
@@ -342,7 +342,7 @@ static int64_t room_in(const sim_object *object) {
 }
 
 static int64_t look(sim_object *pipe, void *bytes, uint64_t len) {
-    RS_ASSERT(pipe->kind == SIM_PIPE_READER);
+    RS_CHECK(pipe->kind == SIM_PIPE_READER);
     struct iovec part = {.iov_base = bytes, .iov_len = len};
     return read_stream(NULL, pipe, &(transfer){&part, 1, len}, true);
 }
@@ -370,7 +370,7 @@ static int64_t move_bytes(sim_world *world, sim_object *from, const rs_request *
     if (moved > 0) {
         part = (rs_request){.kind = RS_OP_WRITE, .transfer = {.address = bytes, .len = (uint64_t)moved, .offset = -1}};
         int64_t put = transfer_bytes(world, to, &part, (uint64_t)moved);
-        RS_ASSERT(put == moved || to->kind == SIM_FILE);
+        RS_CHECK(put == moved || to->kind == SIM_FILE);
         moved = put;
     }
     free(bytes);

@@ -45,14 +45,14 @@ static void limit_workers(rs_machine *machine, uring_state *state) {
 }
 
 static int refuse(rs_machine *machine, uring_state *state, int error, const char *call) {
-    RS_ASSERT(error < 0);
+    RS_CHECK(error < 0);
     uring_ring_close(&state->ring);
     snprintf(machine->refusal_text, sizeof(machine->refusal_text), "%s was answered %s", call, strerror(-error));
     return error;
 }
 
 static int open_ring(rs_machine *machine, uring_state *state) {
-    RS_ASSERT(!state->is_open);
+    RS_CHECK(!state->is_open);
     const rs_options *options = &machine->options;
     uring_wishes wishes = {.entries = options->ring_entries, .may_move = options->threads_move, .polled = options->sqpoll,
                            .poll_idle_ms = options->sqpoll_idle_ms, .poll_cpu = options->sqpoll_cpu,
@@ -84,7 +84,7 @@ static void close_ring(uring_state *state) {
 }
 
 static int uring_open(rs_machine *machine) {
-    RS_ASSERT(machine->backend_state == NULL);
+    RS_CHECK(machine->backend_state == NULL);
     uring_state *state = rs_alloc(sizeof(*state));
     memset(state, 0, sizeof(*state));
     int error = open_ring(machine, state);
@@ -174,19 +174,19 @@ static void give_up_side(rs_machine *machine, rs_op *op) {
         rs_op *other = rs_op_at(machine->ops, link - 1);
         link = other->next;
         if (!uring_of(other)->waits_behind || rs_op_kinds[other->request.kind].side != side) continue;
-        RS_ASSERT(!uring_of(other)->has_side);
+        RS_CHECK(!uring_of(other)->has_side);
         uring_of(other)->has_side = true;
         rs_op_line_put(&state->next_on_side, other);
         machine->attention = true;
         return;
     }
     uring_descriptor *known = known_of(rs_descriptor_get(machine->descriptors, op->request.fd));
-    RS_ASSERT(known->sides & (1u << side));
+    RS_CHECK(known->sides & (1u << side));
     known->sides &= ~(1u << side);
 }
 
 void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
-    RS_ASSERT(op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op));
+    RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op));
     /* A poll takes nothing. So a cancellation that came first wins, also when the kernel learns of it too late. */
     if (op->request.kind == RS_OP_POLL && rs_op_is_unwanted(op)) result = -ECANCELED;
     if (uring_of(op)->has_side) give_up_side(machine, op);
@@ -318,7 +318,7 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
     }
     uint8_t opcode = uring_opcode(op->request.kind);
     if (RS_UNLIKELY(opcode == URING_OP_NOP || !state->supported[opcode])) {
-        RS_ASSERT(rs_op_calls[op->request.kind].execute != NULL);
+        RS_CHECK(rs_op_calls[op->request.kind].execute != NULL);
         rs_workers_submit(state->workers, op);
         return;
     }
@@ -340,7 +340,7 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
 
 static void uring_cancel(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);
-    RS_ASSERT(op->state == RS_OP_SUBMITTED && rs_op_is_unwanted(op));
+    RS_CHECK(op->state == RS_OP_SUBMITTED && rs_op_is_unwanted(op));
     RS_CHECK(!uring_of(op)->cancel_waits_for_entry);
     if (op->offloaded) {
         rs_workers_cancel(state->workers, op);
@@ -502,7 +502,7 @@ static void do_without_kernel(rs_machine *machine) {
         uring_ring_close(&state->ring);
         state->is_open = false;
     }
-    RS_ASSERT(state->lost < 0 && !state->is_open);
+    RS_CHECK(state->lost < 0 && !state->is_open);
     RS_EACH_OP(machine->ops, op) {
         if (!is_nobodys(op)) continue;
         op->in_doubt = may_still_move(op);
@@ -655,7 +655,7 @@ static void uring_leave(rs_machine *machine) {
 /* The child's memory of the ring is the parent's ring: unmapped before anything is written to it. */
 static int uring_forked(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
-    RS_ASSERT(machine->in_flight == 0);
+    RS_CHECK(machine->in_flight == 0);
     close_ring(state);
     drop_backlog(machine);
     state->backlog_len = state->backlog_served = 0;
