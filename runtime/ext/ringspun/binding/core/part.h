@@ -34,7 +34,7 @@ void rsb_register_part(rsb_part *part);
 /* The size of a machine together with the data of all parts, which lies behind it. */
 extern size_t rsb_machine_bytes;
 static inline void *rsb_part_data(const rsb_machine *machine, const rsb_part *part) {
-    RS_ASSERT(part->data_at >= sizeof(*machine));
+    RS_CHECK(part->data_at >= sizeof(*machine));
     return (char *)machine + part->data_at;
 }
 

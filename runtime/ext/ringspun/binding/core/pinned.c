@@ -11,7 +11,7 @@ static rs_links all;
 void rsb_pin_if_used(rsb_machine *machine) {
     if (RS_LIKELY(!rs_ops_use_memory(&machine->engine))) return;
     pthread_mutex_lock(&lock);
-    RS_ASSERT(!machine->is_pinned);
+    RS_CHECK(!machine->is_pinned);
     machine->is_pinned = true;
     rs_links_prepend(&all, &machine->pinned);
     pthread_mutex_unlock(&lock);

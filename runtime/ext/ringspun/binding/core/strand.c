@@ -197,7 +197,7 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
 
 RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     rsb_strand *strand = engine->user;
-    RS_ASSERT(!strand->done);
+    RS_CHECK(!strand->done);
     strand->done = true;
     if (RS_UNLIKELY(strand->frames != NULL)) RSB_EACH_PART(strand_ends, machine, strand);
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
@@ -242,7 +242,7 @@ bool rsb_end_killed(rsb_strand *strand) {
 /* Keeps the handle of a strand that has ended for a later strand: the program has never seen it. */
 static void use_again(rsb_machine *machine, rsb_strand *strand) {
     VALUE self = strand->self;
-    RS_ASSERT(strand->done && !strand->shown);
+    RS_CHECK(strand->done && !strand->shown);
     clear(strand);
     strand->self = self;
     strand->machine = machine->self;
@@ -254,7 +254,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     VALUE self = strand->self;
     int state = 0;
     bool thread_killed = false;
-    RS_ASSERT(rs_running(&machine->engine) == engine && !strand->started && !strand->done);
+    RS_CHECK(rs_running(&machine->engine) == engine && !strand->started && !strand->done);
     strand->started = true;
     rs_strand_began(engine);
     strand->fiber = strand->home = fiber;

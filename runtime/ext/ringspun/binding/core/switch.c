@@ -314,7 +314,7 @@ VALUE rsb_own_fiber(rsb_machine *machine) {
 }
 
 void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first) {
-    RS_ASSERT(rs_running(&machine->engine) == first);
+    RS_CHECK(rs_running(&machine->engine) == first);
     rs_turn turn = rs_turn_pause(&machine->engine);
     park_behind(machine, caller, first, NULL);
     rs_turn_go_on(&machine->engine, &turn);

@@ -30,7 +30,7 @@ void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE p
     enter(frame, strand);
     if (!evaluation) return;
     rsb_evaluation *handle = rsb_evaluation_data(evaluation);
-    RS_ASSERT(!handle->frame);
+    RS_CHECK(!handle->frame);
     handle->frame = frame;
     rs_evaluation_begin(&handle->engine);
 }

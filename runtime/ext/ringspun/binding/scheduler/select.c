@@ -34,7 +34,7 @@ static rs_links *selections_of(const rsb_machine *machine) { return rsb_part_dat
 
 static void begin_wait(selection *s) {
     s->strand = rsb_running(s->machine);
-    RS_ASSERT(!s->strand->selection);
+    RS_CHECK(!s->strand->selection);
     rs_links_prepend(selections_of(s->machine), &s->link);
     s->strand->selection = s;
 }
