@@ -105,7 +105,7 @@ class OddCalls
 
   def within_thread(&)
     thread = Thread.new(&).tap { |one| one.report_on_exception = false }
-    thread.join(0.01)
+    thread.join(0.01) # must pass, or it has ended
     thread.kill
   end
 

@@ -177,7 +177,7 @@ class CancellationPrograms
 
     # A wait that would never end: it is refused, or its own limit ends it.
     def refused
-      @empty.pop(timeout: 0.000_1)
+      @empty.pop(timeout: 0.000_1) # must pass
     rescue Ringspun::Cancelled
       nil
     end
