@@ -17,7 +17,11 @@ pid = asked = nil
 %w[INT TERM].each { |signal| trap(signal) { pid ? Process.kill(signal, pid) : asked = signal } }
 pid = spawn(*ARGV)
 Process.kill(asked, pid) if asked
-status = Process.wait2(pid).last
+status = nil
+until status # others are children that have lost their parents
+  ended, how = Process.wait2
+  status = how if ended == pid
+end
 
 # What it has left running has a moment to end by itself, as helpers do that hear of its end. It would weigh on what comes after.
 LEFT_SECONDS = 3

@@ -174,6 +174,22 @@ class PassesTest < Minitest::Test
     ], lines.map { |line| line.gsub(" => ", "=>") }
   end
 
+  def test_what_is_not_here_is_left_out_and_said
+    Dir.mktmpdir do |folder|
+      lines = with_rake(<<~RUBY)
+        define_singleton_method(:run_together) { |*names| puts names.join(" ") }
+        Dir.chdir(#{folder.inspect})
+        Rake::Task["test:others"].invoke
+        FileUtils.mkdir_p("tmp/setup")
+        %w[cross mruby].each { |stamp| FileUtils.touch("tmp/setup/\#{stamp}") }
+        Rake::Task["test:others"].reenable
+        Rake::Task["test:others"].invoke
+      RUBY
+      left_out = %w[cross mruby].map { |what| "left out, for bin/setup --matrix has found no #{what}: test:#{what}" }
+      assert_equal [*left_out, "epoll servers", "epoll servers cross mruby"], lines
+    end
+  end
+
   def test_jobs
     assert_match(/1 or more, got 0/, assert_raises(ArgumentError) { Passes.new([], jobs: 0) }.message)
   end

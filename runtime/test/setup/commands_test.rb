@@ -81,9 +81,9 @@ class SetupCommandsTest < Minitest::Test
     assert_equal "#{File.join(ROOT, "runtime/test/stream/net_test.rb")}\n", unseen # its Servers are Ringspun's
   end
 
-  def test_all_tests_the_long_ones_and_the_bench_need_them
+  def test_all_tests_those_of_the_night_and_the_bench_need_them
     fake_ruby("path/ruby3.4", "3.4.1")
-    [["test"], ["test", "--long"], ["test", "--matrix"], ["bench", "--quick"]].each do |command|
+    [["test"], ["test", "--nightly"], ["test", "--matrix"], ["bench", "--quick"]].each do |command|
       remove "redis-server"
       before = installed.size
       run_bin(*command)

@@ -103,26 +103,28 @@ class SetupRubiesTest < Minitest::Test
     assert_equal ["3.4: exec rake test:matrix", "4.0: exec rake test:matrix"], calls.last(2)
   end
 
-  def test_the_tests_of_the_matrix_begin_with_the_engine_on_another_processor_or_say_why_not
+  def test_the_tests_of_the_matrix_are_those_of_other_backends_and_rubies
     rubies_of_the_matrix
     run_bin("test", "--matrix", HOSTTYPE: "x86_64")
-    assert_equal ["exec rake test:cross", "3.4: exec rake test:matrix"], calls.last(2)
+    assert_equal ["exec rake test:others", "3.4: exec rake test:matrix"], calls.last(2)
+    assert_path_exists in_copy("tmp/setup/cross")
+    refute_path_exists in_copy("tmp/setup/mruby")
 
-    before = calls.size
-    _, err, status = run_bin("test", "--matrix", HOSTTYPE: "aarch64")
-    assert_equal ["3.4: exec rake test:matrix"], calls.drop(before)
-    assert_predicate status, :success?
-    assert_match(/^The engine's tests are not run for aarch64: this is one, or/, err)
-  end
-
-  def test_the_tests_of_the_matrix_have_those_of_the_gem_for_mruby_or_say_why_not
-    rubies_of_the_matrix
-    _, err, = run_bin("test", "--matrix")
-    assert_match(/^The gem for mruby is not tested: /, err)
     FileUtils.mkdir_p(in_copy("tmp/mruby/source/include/mruby"))
     File.write(in_copy("tmp/mruby/source/include/mruby/version.h"), "")
-    run_bin("test", "--matrix")
-    assert_equal ["exec rake test:mruby", "3.4: exec rake test:matrix"], calls.last(2)
+    before = calls.size
+    _, err, status = run_bin("test", "--matrix", HOSTTYPE: "aarch64")
+    assert_predicate status, :success?, err
+    assert_equal ["exec rake test:others", "3.4: exec rake test:matrix"], calls.drop(before)
+    refute_path_exists in_copy("tmp/setup/cross")
+    assert_path_exists in_copy("tmp/setup/mruby")
+  end
+
+  def test_by_night_all_rubies_run_all
+    rubies_of_the_matrix
+    run_bin("test", "--nightly")
+    assert_equal [*%w[nightly:tests test:others nightly:long].map { |task| "exec rake #{task}" }, "3.4: exec rake test:matrix"],
+                 calls.last(4)
   end
 
   def test_a_failure_on_one_of_them_does_not_hide_what_the_next_says
