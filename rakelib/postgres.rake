@@ -23,11 +23,11 @@ def codec_program(source) = "tmp/codec/#{source.pathmap("%n")}"
   end
 end
 
-desc "The Postgres protocol: its C tests, and bytes of a hostile server for SECONDS=20, or those of SEED=n again"
+desc "The Postgres protocol: its C tests, and bytes of a hostile server for SECONDS=20 (SHORT=1: 6), or those of SEED=n again"
 test_passes(:codec, *[*CODEC_TESTS, CODEC_FUZZER].map { |source| codec_program(source) }) do
   abort "no test ran: there is no postgres/test/codec/test_*.c" if CODEC_TESTS.empty?
 
-  chosen = ENV["SEED"] ? ["--seed", ENV["SEED"]] : ["--seconds", ENV.fetch("SECONDS", "20")]
+  chosen = ENV["SEED"] ? ["--seed", ENV["SEED"]] : ["--seconds", ENV.fetch("SECONDS") { ENV["SHORT"] ? "6" : "20" }]
   [pass("hostile bytes for Postgres", codec_program(CODEC_FUZZER), *chosen),
    *CODEC_TESTS.map { |source| pass("the Postgres protocol, #{source.pathmap("%n")}", codec_program(source)) }]
 end

@@ -4,15 +4,15 @@ require "etc"
 require "rbconfig"
 require "tempfile"
 
-# Runs passes beside each other, JOBS at a time (by default as many as there are processors). A pass is a command that can run
-# beside others. Its output is printed in one piece when it has ended, and that of failed ones again at the end, where a person
-# looks; failures of tests are told at once as well. All run, whatever fails: the second failure may explain the first. A single
-# pass prints as it goes. At the end stands what each has cost.
+# Runs passes beside each other, JOBS at a time: by default one more than there are processors, for most wait now and then. A
+# pass is a command that can run beside others. Its output is printed in one piece when it has ended, and that of failed ones
+# again at the end, where a person looks; failures of tests are told at once as well. All run, whatever fails: the second failure
+# may explain the first. A single pass prints as it goes. At the end stands what each has cost.
 class Passes
   Pass = Data.define(:name, :command, :env)
 
   def self.pass(name, *command, env: {}) = Pass.new(name:, command: command.map(&:to_s), env:)
-  def self.jobs = Integer(ENV.fetch("JOBS") { Etc.nprocessors })
+  def self.jobs = Integer(ENV.fetch("JOBS") { Etc.nprocessors + 1 })
 
   def initialize(passes, jobs: self.class.jobs, out: $stdout)
     raise ArgumentError, "jobs: must be 1 or more, got #{jobs}" unless jobs.positive?
