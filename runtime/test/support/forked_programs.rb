@@ -78,6 +78,7 @@ class ForkedPrograms
       return [begun, Marshal.load(reader)] if report == "failed\n"
 
       begun += 1
+      Supervised.tick
     end
     Process.kill(:KILL, pid)
     [begun, "it has not ended after #{@seconds} s"]

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# The seeds of random programs. RINGSPUN_SEED names a single one, to run it again; RINGSPUN_SEEDS says how many there are to be,
-# as for the night. Otherwise a test takes as many as it asks for. They begin anew each day, so that every day tries others.
+# The seeds of random programs. RINGSPUN_SEED names a single one, to run it again. RINGSPUN_SEEDS says how many there are to be.
+# Otherwise a test takes as many as it asks for, and by night RINGSPUN_SEEDS_TIMES as many. They begin anew each day, so that every
+# day tries others.
 module Seeds
   SECONDS_A_DAY = 24 * 60 * 60
   SEEDS_A_DAY = 1_000_000
@@ -12,6 +13,7 @@ module Seeds
     return [Integer(env["RINGSPUN_SEED"])] if env["RINGSPUN_SEED"]
 
     first = now.to_i / SECONDS_A_DAY * SEEDS_A_DAY
-    Array.new(Integer(env.fetch("RINGSPUN_SEEDS", count))) { |index| first + index }
+    count = Integer(env.fetch("RINGSPUN_SEEDS") { count * Integer(env.fetch("RINGSPUN_SEEDS_TIMES", 1)) })
+    Array.new(count) { |index| first + index }
   end
 end
