@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 # The seeds of random programs. RINGSPUN_SEED names a single one, to run it again. RINGSPUN_SEEDS says how many there are to be.
-# Otherwise a test takes as many as it asks for, and by night RINGSPUN_SEEDS_TIMES as many. They begin anew each day, so that every
-# day tries others.
+# Otherwise a test takes as many as it asks for, and by night RINGSPUN_SEEDS_TIMES as many. They begin anew each day, so that
+# every day tries others.
 module Seeds
   SECONDS_A_DAY = 24 * 60 * 60
   SEEDS_A_DAY = 1_000_000
