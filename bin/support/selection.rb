@@ -43,7 +43,7 @@ class Selection
   # @param what [String] files, or a pass
   # @param why [String]
   def leave_out(what, why)
-    @out.puts "left out, #{why}: #{what}" unless @told[[what, why]]
+    @out.puts "left out (#{why}): #{what}" unless @told[[what, why]]
     @told[[what, why]] = true
   end
 
@@ -53,7 +53,7 @@ class Selection
   def now?(what, inputs = [])
     return true if @nightly || @changes.among(inputs)&.any?
 
-    leave_out(what, "for it runs by night#{", and when #{inputs.join(", ")} change" if inputs.any?}")
+    leave_out(what, "runs by night#{", and after a change in #{inputs.join(", ")}" if inputs.any?}")
     false
   end
 
@@ -63,21 +63,21 @@ class Selection
   def listed(paths)
     return paths.join(" ") if paths.size <= 5
 
-    paths.group_by { |path| path.split("/").first(3).join("/") }.map { |folder, all| "#{folder} (#{all.size})" }.join(" ")
+    paths.group_by { |path| File.dirname(path).split("/").first(3).join("/") }.map { |folder, all| "#{folder} (#{all.size})" }.join(" ")
   end
 
   # Why it does not run; nil: it does.
   def reason(path)
     text = File.read(path)
-    return "for one Ruby is enough" if @second_ruby && text.match?(ONE_RUBY)
+    return "one Ruby is enough" if @second_ruby && text.match?(ONE_RUBY)
     return if @nightly
-    return "for on a second Ruby it runs by night" if @second_ruby && !of_second_ruby?(path)
+    return "runs by night on a second Ruby" if @second_ruby && !of_second_ruby?(path)
 
     inputs = text[INPUTS, 1]&.split(", ") or return
     changed = @changes.among([*inputs, path])
     return if changed.nil? || changed.any?
 
-    "for nothing of #{inputs.join(", ")} has changed (#{@changes.basis})"
+    "nothing has changed in #{inputs.join(", ")} #{@changes.basis}"
   end
 
   def of_second_ruby?(path) = SECOND_RUBY.any? { |folder| path.include?("runtime/test/#{folder}/") }

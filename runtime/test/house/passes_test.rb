@@ -185,7 +185,7 @@ class PassesTest < Minitest::Test
         Rake::Task["test:others"].reenable
         Rake::Task["test:others"].invoke
       RUBY
-      left_out = %w[cross mruby].map { |what| "left out, for bin/setup --matrix has found no #{what}: test:#{what}" }
+      left_out = %w[cross mruby].map { |what| "left out (bin/setup --matrix has found no #{what}): test:#{what}" }
       assert_equal [*left_out, "epoll gc_stress sanitize servers",
                     "epoll gc_stress sanitize servers cross mruby"], lines
     end

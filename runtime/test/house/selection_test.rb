@@ -33,7 +33,7 @@ class SelectionTest < Minitest::Test
 
   def test_a_file_runs_when_its_inputs_have_changed
     assert_equal [%w[a_test.rb b_test.rb], ""], select(FILES, changed: %w[docs/1.md])
-    assert_equal [%w[b_test.rb], "left out, for nothing of bin, docs has changed (since abc): a_test.rb\n"],
+    assert_equal [%w[b_test.rb], "left out (nothing has changed in bin, docs since abc): a_test.rb\n"],
                  select(FILES, changed: %w[lib/x.rb])
   end
 
@@ -47,8 +47,8 @@ class SelectionTest < Minitest::Test
               "jobs/test/c_test.rb" => "" }
     chosen, said = select(files, second_ruby: true)
     assert_equal %w[runtime/test/stock/a_test.rb], chosen
-    assert_equal ["left out, for on a second Ruby it runs by night: jobs/test/c_test.rb",
-                  "left out, for one Ruby is enough: runtime/test/stock/b_test.rb"], said.lines(chomp: true).sort
+    assert_equal ["left out (one Ruby is enough): runtime/test/stock/b_test.rb",
+                  "left out (runs by night on a second Ruby): jobs/test/c_test.rb"], said.lines(chomp: true).sort
     chosen, = select(files, second_ruby: true, nightly: true)
     assert_equal %w[runtime/test/stock/a_test.rb jobs/test/c_test.rb], chosen
   end
@@ -59,8 +59,7 @@ class SelectionTest < Minitest::Test
     2.times { refute Selection.new(changes: Changed.new(nil), out:).now?("epoll") }
     assert Selection.new(changes: Changed.new(%w[jobs/x]), out:).now?("Rails 7", %w[jobs])
     assert Selection.new(changes: Changed.new([]), out:, nightly: true).now?("epoll")
-    by_night = "left out, for it runs by night"
-    assert_equal ["#{by_night}, and when jobs change: Rails 7", *["#{by_night}: epoll"] * 2],
+    assert_equal ["left out (runs by night, and after a change in jobs): Rails 7", *["left out (runs by night): epoll"] * 2],
                  out.string.lines(chomp: true)
   end
 
