@@ -63,7 +63,8 @@ class Selection
   def listed(paths)
     return paths.join(" ") if paths.size <= 5
 
-    paths.group_by { |path| File.dirname(path).split("/").first(3).join("/") }.map { |folder, all| "#{folder} (#{all.size})" }.join(" ")
+    counts = paths.map { |path| File.dirname(path).split("/").first(3).join("/") }.tally
+    counts.map { |folder, count| "#{folder} (#{count})" }.join(" ")
   end
 
   # Why it does not run; nil: it does.
