@@ -100,7 +100,7 @@ static void finish_job(rs_workers *workers, job *mine, int64_t result) {
     workers->busy--;
     if (mine->left) workers->left--;
     if (workers->machine) {
-        RS_CHECK(mine->op->job == mine);
+        RS_ASSERT(mine->op->job == mine);
         mine->op->job = NULL;
     }
     if (!workers->ending) {

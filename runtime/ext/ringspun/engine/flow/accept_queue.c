@@ -62,7 +62,8 @@ static bool make_room(rs_accept_queue *queue) {
 
 static void brought(rs_machine *machine, rs_op *op, int64_t result) {
     rs_accept_queue *queue = op->context;
-    RS_CHECK(result >= 0 && queue->op == rs_op_id(op));
+    RS_ASSERT(queue->op == rs_op_id(op));
+    RS_CHECK(result >= 0);
     if (RS_UNLIKELY(!make_room(queue))) {
         rs_platform_of(machine)->discard(machine, (int)result);
         queue->error = RS_NO_MEMORY;
@@ -78,7 +79,7 @@ static void brought(rs_machine *machine, rs_op *op, int64_t result) {
 
 static void ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_accept_queue *queue = op->context;
-    RS_CHECK(queue->op == rs_op_id(op));
+    RS_ASSERT(queue->op == rs_op_id(op));
     queue->op = 0;
     if (result < 0 && result != -ECANCELED) queue->error = result;
     else if (op->closing) queue->error = -EBADF;

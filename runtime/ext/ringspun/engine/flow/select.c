@@ -123,7 +123,8 @@ uint32_t rs_end_orphan_ops(rs_machine *machine) {
 
 static void watch_ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_watch *watch = op->context;
-    RS_CHECK(watch->op == rs_op_id(op) && machine->unawaited > 0 && watch->selector->ops > 0);
+    RS_ASSERT(watch->op == rs_op_id(op));
+    RS_CHECK(machine->unawaited > 0 && watch->selector->ops > 0);
     machine->unawaited--;
     watch->selector->ops--;
     watch->op = 0;

@@ -103,7 +103,7 @@ bool rs_write_queue_is_gone(const rs_write_queue *queue) {
 
 static void ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_write_queue *queue = op->context;
-    RS_CHECK(queue->op == rs_op_id(op));
+    RS_ASSERT(queue->op == rs_op_id(op));
     queue->op = 0;
     if (RS_UNLIKELY(op->in_doubt)) leave_sending(queue, op);
     if (result < 0) {

@@ -385,8 +385,9 @@ static bool op_takes_nothing(const rs_machine *machine, const rs_strand *strand)
 
 static void interrupt_op(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
     RS_CHECK(strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_OP);
+    RS_ASSERT(strand->op != RS_NO_INDEX);
     rs_op *op = rs_op_at(machine->ops, strand->op);
-    RS_CHECK(op->owner == &strand_owner && op->strand == rs_strand_id(strand));
+    RS_ASSERT(op->owner == &strand_owner && op->strand == rs_strand_id(strand));
     /* A strand that is to unwind at once gets the interrupt in the place of a timeout that has cancelled the op
      * (rs_interrupt_first). */
     bool first = machine->wakes_first && kind == RS_WAKE_INTERRUPT && op->cancel == RS_WAKE_TIMEOUT;

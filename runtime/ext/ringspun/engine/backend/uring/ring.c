@@ -123,7 +123,7 @@ static void find_fields(uring_ring *ring, const uring_params *params) {
 /* A filter may let the ring be made and forbid its use. */
 static int try_it(uring_ring *ring) {
     uring_sqe *sqe = uring_ring_next(ring);
-    RS_CHECK(sqe != NULL);
+    if (!sqe) return -EPROTO; /* of a ring that is full before its first entry */
     sqe->opcode = URING_OP_NOP;
     int error = uring_ring_wait(ring, RS_NEVER), interruptions = 0;
     while ((error == -EINTR && ++interruptions < INTERRUPTIONS_MAX) || (error == 0 && !uring_ring_has_completions(ring))) {

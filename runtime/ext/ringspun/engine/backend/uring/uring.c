@@ -186,7 +186,8 @@ static void give_up_side(rs_machine *machine, rs_op *op) {
 }
 
 void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
-    RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op));
+    RS_ASSERT(!op->offloaded);
+    RS_CHECK(op->state == RS_OP_SUBMITTED && !rs_retry_has(op));
     /* A poll takes nothing. So a cancellation that came first wins, also when the kernel learns of it too late. */
     if (op->request.kind == RS_OP_POLL && rs_op_is_unwanted(op)) result = -ECANCELED;
     if (uring_of(op)->has_side) give_up_side(machine, op);
