@@ -76,12 +76,13 @@ def mruby_pass(name, build, files, env = {}, limit: 300)
   pass(name, "timeout", "--kill-after=5", limit, mruby_program(build), *required, "mruby/test/support/run.rb", env:)
 end
 
-# @param builds [Hash{Array(String, String) => String}] a build and a backend => the number of seeds for each generator, where
+# @param builds [Hash{Array(String, String) => Integer}] a build and a backend => the number of seeds for each generator, where
 #   RINGSPUN_SEEDS does not say it
 def mruby_random_passes(builds)
+  times = Integer(ENV.fetch("RINGSPUN_SEEDS_TIMES", "1"))
   builds.map do |(build, backend), seeds|
     mruby_pass("random programs on mruby, #{build}, on #{backend}", build, MRUBY_RANDOM,
-               { "RINGSPUN_BACKEND" => backend, "RINGSPUN_SEEDS" => ENV.fetch("RINGSPUN_SEEDS", seeds) }, limit: 3600)
+               { "RINGSPUN_BACKEND" => backend, "RINGSPUN_SEEDS" => ENV.fetch("RINGSPUN_SEEDS") { (seeds * times).to_s } }, limit: 3600)
   end
 end
 
@@ -116,15 +117,15 @@ desc "The tests of the gem for mruby, on io_uring and epoll"
 test_passes(:mruby, "mruby:plain") do
   %w[uring epoll].flat_map do |backend|
     [mruby_pass("mruby on #{backend}", "plain", MRUBY_TESTS, { "RINGSPUN_BACKEND" => backend }), mruby_documents_pass(backend)]
-  end + mruby_random_passes(%w[plain uring] => "1000", %w[plain epoll] => "1000")
+  end + mruby_random_passes(%w[plain uring] => 1000, %w[plain epoll] => 1000)
 end
 
 desc "Random programs on mruby, as rake test:mruby has them: RINGSPUN_SEEDS=100000 of them, or the one of RINGSPUN_SEED=n again"
-test_passes(:mruby_random, "mruby:plain") { mruby_random_passes(%w[plain uring] => "1000", %w[plain epoll] => "1000") }
+test_passes(:mruby_random, "mruby:plain") { mruby_random_passes(%w[plain uring] => 1000, %w[plain epoll] => 1000) }
 
 desc "The tests of the gem for mruby, and random programs, under sanitizers"
 test_passes(:mruby_sanitized, "mruby:sanitized") do
-  [mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS), *mruby_random_passes(%w[sanitized uring] => "100")]
+  [mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS), *mruby_random_passes(%w[sanitized uring] => 100)]
 end
 
 desc "The tests of the gem for mruby in other builds: with few gems, values of other kinds, threads and a collection at every " \

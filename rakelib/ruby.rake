@@ -109,7 +109,7 @@ test_passes(:servers, :compile) do
   server_passes(here & servers_of_the_day)
 end
 
-# Of the two versions of Postgres one a day, in turns.
+# One of the two versions of Postgres a day, in turns.
 def servers_of_the_day
   today = %w[15 17][Time.now.to_i / Seeds::SECONDS_A_DAY % 2]
   Servers::POSTGRES_VARIANTS.keys.select do |server|

@@ -2,7 +2,7 @@
 
 require_relative "changes"
 
-# Which of the test files run now, by comments that they have:
+# Chooses the test files that run now, by comments that they have:
 #
 #   # inputs: bin, Gemfile*    only when one of these, or the file itself, has changed
 #   # rubies: one              not on a second Ruby: about scripts, or many seeds of plain Ruby
@@ -59,7 +59,7 @@ class Selection
 
   private
 
-  # Of many their folders do.
+  # Names many files by their folders.
   def listed(paths)
     return paths.join(" ") if paths.size <= 5
 

@@ -12,13 +12,15 @@ class Supervisor
   # @param command [Array<String>] runs the tests in one process, and takes options of Minitest
   # @param limits [Watchdog::Limits]
   # @param out [IO] where the tests print
+  # @param processes_max [Integer] after that many tests that have ended their process the rest does not run
   # @param live [IO, nil] another place to tell failures at once, where `out` is looked at only at the end
-  def initialize(command, limits:, out: $stderr, live: nil)
+  def initialize(command, limits:, out: $stderr, live: nil, processes_max: PROCESSES_MAX)
     @seed = seed_of(command) || rand(0xFFFF)
     @command = seed_of(command) ? command : [*command, "--seed", @seed.to_s]
     @limits = limits
     @out = out
     @live = live
+    @processes_max = processes_max
     @failures = []
     @done = []
     @assertions = 0
@@ -27,10 +29,11 @@ class Supervisor
   # @return [Boolean] true when all tests have passed
   def run
     trap_signals
-    processes = (1..PROCESSES_MAX).find { run_rest } || PROCESSES_MAX
+    processes = (1..@processes_max).find { run_rest }
     return @passed if @passed || @signal
 
-    sum_up if processes > 1
+    tell("FAILED: #{@processes_max} tests have ended their process; those after them have not run") unless processes
+    sum_up unless processes == 1
     classify
     false
   end

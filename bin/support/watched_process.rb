@@ -61,7 +61,8 @@ class WatchedProcess
   # @param signal [String]
   def ask_to_end(signal)
     @asked_at ||= now
-    kill(signal, @pid)
+    @asked = signal
+    kill(signal, @pid) if @pid # else when it has begun
   end
 
   # @return [Failure] one of now
@@ -76,7 +77,7 @@ class WatchedProcess
     files.each_value(&:flush)
     yield files.transform_values(&:path)
   ensure
-    @lists_read = files.values # which it reads when it begins; they go with this object
+    @files = files.values # the process reads them when it begins, so they have to stay as long as this object
   end
 
   def start(env)
@@ -85,6 +86,7 @@ class WatchedProcess
     # In a group of its own, so that it can be ended with all that it has started.
     @pid = spawn({ **env, "RINGSPUN_SUPERVISOR" => "#{theirs.fileno},#{asked.fileno}" }, *@command,
                  theirs => theirs, asked => asked, pgroup: true, **@redirection)
+    kill(@asked, @pid) if @asked
     [theirs, asked].each(&:close)
     @times = ProcessTimes.new(@pid)
     @watchdog = Watchdog.new(@limits) { @times.sample }

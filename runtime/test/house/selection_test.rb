@@ -8,7 +8,7 @@ require_relative "../../../bin/support/selection"
 # rubies: one
 # inputs: bin/support
 
-# Which test files are run when.
+# The choice of the test files that run now.
 class SelectionTest < Minitest::Test
   include AnyBackend
 

@@ -167,6 +167,20 @@ class SupervisorTest < Minitest::Test
     assert_match(/^FAILED: outside of any test/, output)
   end
 
+  def test_what_has_not_run_in_the_end_is_said
+    Tempfile.create(["inner", ".rb"]) do |file|
+      file.write(HEAD, (1..3).map { |number| "def test_m#{number} = exit!(true)" }.join("\n"), "\nend\n")
+      file.close
+      answer = ruby_child(<<~RUBY, File.dirname(SCRIPT), file.path, env: { "RUBYOPT" => "-rbundler/setup" })
+        require File.join(ARGV.first, "supervisor")
+        command = [RbConfig.ruby, File.join(ARGV.first, "test_process.rb"), ARGV.last]
+        exit Supervisor.new(command, limits: Watchdog::Limits.of(nil), out: $stdout, processes_max: 2).run
+      RUBY
+      assert_equal 1, answer.status.exitstatus
+      assert_match(/^FAILED: 2 tests have ended their process; those after them have not run$/, answer.out)
+    end
+  end
+
   def test_a_filter_without_a_match_has_failed
     output, status = supervise("", "-n", "test_nowhere")
     refute_predicate status, :success?, output
