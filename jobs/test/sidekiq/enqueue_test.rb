@@ -224,7 +224,7 @@ class SidekiqEnqueueTest < BothSides
     assert_equal [1, 0], made.answer
   end
 
-  # Of five jobs two and two go in a call each.
+  # Five jobs go in three calls: two, two and one.
   def test_what_is_stored_before_a_batch_is_refused
     made = run_one(:ours, <<~RUBY)
       #{MAIL}

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A random program of strands: a tree of steps, of which each contains others. It is drawn as a whole before it runs, so each
+# A random program of strands: a tree of steps, each with others inside. It is drawn as a whole before it runs, so each
 # step can be left out. And it says by itself, without running, what it may come to, in whatever order its strands run.
 class Program
   # Which steps a step may be, with how many others inside (:some: a few), and how often.

@@ -47,7 +47,7 @@ module ProgramParts
 
   CHUNK = Ringspun::Stream::CHUNK
 
-  # All bytes arrive, of which some do not fit into the pipe. Lines end where a read does, and beside that.
+  # All bytes arrive, though some do not fit into the pipe at once. Lines end where a read does, and beside that.
   def pipe(step)
     sizes = [0, CHUNK - 1, CHUNK, CHUNK * 4, 1 + (step.numbers[0] * step.numbers[3] / 10)]
     lines = (0..step.times).map { |number| number.to_s * sizes[(step.numbers[2] + number) % sizes.size] }

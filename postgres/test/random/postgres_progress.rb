@@ -159,7 +159,7 @@ class PostgresProgress
       end
     end
 
-    # Of a savepoint that fails the caller goes on.
+    # The caller goes on after a savepoint that fails.
     def self.fails?(steps) = steps.any? { |step| step.verb == :fail }
   end
 end

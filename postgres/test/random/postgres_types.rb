@@ -132,7 +132,7 @@ module PostgresTypes
     Interval.new(months: (years * 12) + months, days:, microseconds: (sign == "-" ? -us : us).to_i)
   end
 
-  # Of what is no Hash the text is sent.
+  # The text is sent where a value is no Hash.
   JSON_SENT = ->(value) { value.is_a?(Hash) ? value : JSON.generate(value) }
 
   INTEGER = ->(text) { Integer(text, 10) }
@@ -164,7 +164,7 @@ module PostgresTypes
     Type.new(name: "cidr", draw: NETWORK, read: IPAddr.method(:new))
   ].freeze
 
-  # Some of the others, of which there is the server's text.
+  # Some of the others. The server has a text of each.
   OTHERS = [
     Type.new(name: "drawn.mood", draw: ->(random) { ["sad", "so, so", "glad\""].sample(random:) }),
     Type.new(name: "drawn.number", draw: integer(32), read: INTEGER),

@@ -162,7 +162,7 @@ class PostgresValues
 
   private
 
-  # Of a role of its own, with these settings.
+  # A connection of a role of its own, with these settings.
   def on_pool(settings)
     @server.exec("create role drawn login; " +
                  settings.map { |setting| "alter role drawn set #{setting.name} = '#{setting.value}'" }.join("; "))

@@ -2,11 +2,25 @@
 
 require "tempfile"
 require_relative "expected_failures"
+require_relative "seeds"
 require_relative "shrink"
 
 # Runs random programs in forked children, because one may abort its process, or never end. A child runs many and says before
 # each which it is, so that its end tells whose doing it was.
 class ForkedPrograms
+  # The test of a class of such programs. It says by `generator` whose failures are expected, by `path` which file it is, by
+  # `programs` how many a day there are, and by `draw(seed)` what they are.
+  module Tests
+    def test_random_programs
+      expected = ExpectedFailures.new(File.expand_path("../random/expected_failures.yml", __dir__), generator)
+      forked = ForkedPrograms.new(again: "bin/test #{path} -n /#{self.class.name}/", expected:)
+      failures = forked.failures(Seeds.of_the_day(programs)) { |seed| draw(seed) }
+      assert failures.empty?, failures.join("\n\n")
+    ensure
+      puts expected unless expected.to_s.empty?
+    end
+  end
+
   SECONDS_MAX = 60
   FAILURES_MAX = 3
   SHRINK_TRIES = 300

@@ -6,7 +6,7 @@ module Shrink
   # @param tries [Integer] how many programs it may run at most
   # @yieldparam steps [Array] some of the steps, in their order
   # @yieldreturn [Boolean] true when these fail as well
-  # @return [Array] steps that fail, of which no single one can be left out unless the tries have been used up
+  # @return [Array] steps that fail. No single one of them can be left out, unless the tries have been used up
   def self.smallest(steps, tries: 500)
     size = [steps.size / 2, 1].max
     until steps.empty?
