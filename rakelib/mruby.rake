@@ -81,10 +81,9 @@ end
 def mruby_random_passes(builds)
   times = Integer(ENV.fetch("RINGSPUN_SEEDS_TIMES", "1"))
   builds.map do |(build, backend), seeds|
+    seeds = ENV.fetch("RINGSPUN_SEEDS", seeds * times).to_s
     mruby_pass("random programs on mruby, #{build}, on #{backend}", build, MRUBY_RANDOM,
-               { "RINGSPUN_BACKEND" => backend, "RINGSPUN_SEEDS" => ENV.fetch("RINGSPUN_SEEDS") {
-                 (seeds * times).to_s
-               } }, limit: 3600)
+               { "RINGSPUN_BACKEND" => backend, "RINGSPUN_SEEDS" => seeds }, limit: 3600)
   end
 end
 
