@@ -82,6 +82,21 @@ TEST(who_is_woken_goes_before_those_that_are_new) {
 }
 
 /* All of them at every look. */
+/* Its time comes at once, before anybody else has had a turn, and then nothing is left that a later look could bring. */
+TEST(who_is_woken_right_behind_its_own_turn_waits_for_one_turn) {
+    begin();
+    rs_strand *ticker = sleeper(50 * MS), *fresh[5];
+    for (int i = 0; i < 5; i++) fresh[i] = spawn();
+    for (int i = 0; i < 5; i++) {
+        CHECK(turn(100 * MS) == fresh[i]);
+        rs_finish(machine);
+        CHECK(next() == ticker);
+        sleep_again(50 * MS);
+        rs_sim_advance(machine, 100 * MS);
+    }
+    finish_all();
+}
+
 TEST(a_flood_of_wakes_starves_nobody) {
     enum { FLOOD = 20, BUSY = 3, TURNS = 600 };
     begin();

@@ -179,8 +179,8 @@ TEST(both_sides_of_the_run_queue_are_one_in_order_but_for_those_that_are_preferr
     rs_run_push_woken(&strands, all[3]);
     rs_run_prefer_woken(&strands); /* four of them */
     rs_run_push_woken(&strands, all[6]);
-    rs_run_prefer_woken(&strands); /* none of the others has run since */
-    rs_strand *preferred[] = {all[4], all[5], all[2], all[3], all[0], all[1], all[6]};
+    rs_run_prefer_woken(&strands); /* none of the others has run since: the fifth waits for one of them */
+    rs_strand *preferred[] = {all[4], all[5], all[2], all[3], all[0], all[6], all[1]};
     for (int i = 0; i < 7; i++) CHECK(rs_run_pop(&strands) == preferred[i]);
     for (int i = 0; i < 4; i++) (i % 2 ? rs_run_push_woken : rs_run_push)(&strands, all[i]);
     rs_run_push_front_of_others(&strands, all[4]);

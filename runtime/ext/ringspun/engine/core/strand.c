@@ -105,14 +105,16 @@ static inline rs_strand *pop(rs_strands *strands, rs_run_queue *queue, rs_strand
 static inline rs_strand *pop_woken(rs_strands *strands, rs_strand *strand) {
     RS_CHECK(strands->woken_len > 0 && strands->woken_len <= strands->run_len && strands->passes_left <= strands->woken_len);
     if (strands->passes_left > 0) strands->passes_left--;
+    if (strands->passes_due > 0) strands->passes_due--;
     strands->woken_len--;
     return pop(strands, &strands->woken, strand);
 }
 
 static inline rs_strand *pop_other(rs_strands *strands, rs_strand *strand) {
     RS_CHECK(strands->run_len > strands->woken_len);
-    strands->passes_left = 0;
-    strands->passable = true;
+    strands->passes_left = strands->passes_due;
+    strands->passes_due = 0;
+    strands->passable = strands->passes_left == 0;
     return pop(strands, &strands->others, strand);
 }
 
@@ -130,10 +132,10 @@ rs_strand *rs_run_pop(rs_strands *strands) {
 }
 
 void rs_run_prefer_woken(rs_strands *strands) {
-    if (!strands->passable) return;
     RS_CHECK(strands->woken_len <= strands->run_len);
+    if (strands->passable) strands->passes_left = strands->woken_len;
+    else strands->passes_due = strands->woken_len;
     strands->passable = false;
-    strands->passes_left = strands->woken_len;
 }
 
 rs_strand *rs_run_last(const rs_strands *strands) {

@@ -79,6 +79,7 @@ typedef struct {
     uint32_t run_len;           /* of both */
     uint32_t woken_len;
     uint32_t passes_left;       /* so many of the woken may go before older ones of the others */
+    uint32_t passes_due;        /* the same as soon as one of the others has run */
     bool passable;              /* one of the others has run since they were last passed */
     uint64_t last_order;
 } rs_strands;
@@ -136,7 +137,7 @@ void rs_run_push_front_of_others(rs_strands *strands, rs_strand *strand);
 rs_strand *rs_run_pop(rs_strands *strands);
 void rs_run_forget(rs_strands *strands);
 
-/* Those woken by now may go before the others. */
+/* Those woken by now may go before the others: at once, or when one of these has run. */
 void rs_run_prefer_woken(rs_strands *strands);
 
 /* The one that came last and not at the front, or NULL when it is not in the queue any more. */
