@@ -129,6 +129,14 @@ VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument) {
 
 static bool is_cut(rs_wake_kind kind) { return kind == RS_WAKE_CANCEL || kind == RS_WAKE_INTERRUPT; }
 
+/* Waits that go on even if the strand is cancelled. IO#close has taken the descriptor from the IO already, and only this strand
+ * can close it: it waits until the users of the IO, which CRuby interrupts, have left (rb_notify_fd_close_wait in thread.c of 3.3).
+ * Mutex#sleep, which ConditionVariable#wait and Monitor call as well, takes the lock again at its end, also when it raises
+ * (rb_mutex_sleep in thread_sync.c): its caller is inside a critical section. */
+static bool must_see_its_end(VALUE blocker) {
+    return rsb_called_from_io_close() || (!NIL_P(blocker) && rsb_called_by("Thread::Mutex", "sleep"));
+}
+
 /* True: unblocked; false: the time is up. */
 static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns) {
     rsb_strand *strand = rsb_running(machine);
@@ -139,10 +147,7 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     st_insert(waits->blocked, (st_data_t)fiber, (st_data_t)strand->id);
     strand->blocker = blocker;
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns, NULL, NULL, NULL);
-    /* IO#close has taken the descriptor from the IO already, and only this strand can close it. It waits here until the users
-     * of the IO, which CRuby interrupts, have left (rb_notify_fd_close_wait in thread.c of 3.3). So this wait goes on even if the
-     * strand is cancelled. */
-    if (RS_UNLIKELY(is_cut(kind)) && rsb_called_from_io_close()) {
+    if (RS_UNLIKELY(is_cut(kind)) && must_see_its_end(blocker)) {
         kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns, NULL, NULL, NULL);
     }
     strand->blocker = Qnil;
