@@ -26,7 +26,7 @@ rsm_machine *rsm_io_machine(mrb_state *mrb) {
     rsm_strand *me = rsm_running(machine);
     if (RS_UNLIKELY(me->turn_ended)) {
         me->turn_ended = false;
-        rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
+        rsm_raise_wake(mrb, machine, rs_turn_refusal(&machine->engine));
     }
     return machine;
 }

@@ -148,6 +148,8 @@ rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t 
 /* The wait of rs_await_begin, after which rs_await_end says what to do. */
 rs_wake_kind rsb_await(rsb_machine *machine, int64_t deadline_ns, rs_list *list);
 void rsb_yield(rsb_machine *machine);
+/* The same where a turn ends (engine/core/turn.h), which is no wait: a strand that has met its cancellation goes on afterwards. */
+void rsb_end_turn(rsb_machine *machine);
 /* The same as a wait that Evaluation#resume! may end; the strand runs no sooner for that. */
 void rsb_yield_resumable(rsb_machine *machine);
 /* A yield that a cancelled scope does not refuse. It raises no cancellation, only what was raised for the strand itself, after
@@ -178,13 +180,13 @@ typedef struct {
 int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait *wait);
 /* Counts one more op of this turn; the others run if the turn ends with it (engine/core/turn.h). */
 static inline void rsb_after_inline(rsb_machine *machine) {
-    if (RS_UNLIKELY(rs_turn_ends(&machine->engine))) rsb_yield(machine);
+    if (RS_UNLIKELY(rs_turn_ends(&machine->engine))) rsb_end_turn(machine);
 }
 static inline void rsb_before_look(rsb_machine *machine) {
-    if (RS_UNLIKELY(rs_turn_ends_at_look(&machine->engine))) rsb_yield(machine);
+    if (RS_UNLIKELY(rs_turn_ends_at_look(&machine->engine))) rsb_end_turn(machine);
 }
 static inline void rsb_before_lock(rsb_machine *machine) {
-    if (RS_UNLIKELY(rs_turn_ends_at_lock(&machine->engine))) rsb_yield(machine);
+    if (RS_UNLIKELY(rs_turn_ends_at_lock(&machine->engine))) rsb_end_turn(machine);
 }
 
 /* --- raise.c --- */

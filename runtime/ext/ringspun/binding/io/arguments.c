@@ -91,7 +91,7 @@ static int fd_after_others(rsb_machine *machine, VALUE io, VALUE *source) {
     int fd = RB_TYPE_P(object, T_FILE) ? rsb_fd_of_io(object) : rsb_fd(object);
     if (source) *source = rsb_own_source(*source);
     uint32_t generation = fd < 0 ? 0 : rs_descriptor_generation(machine->engine.descriptors, fd);
-    rsb_yield(machine);
+    rsb_end_turn(machine);
     if (fd >= 0) rsb_check_descriptor(machine, object, fd, generation, rb_id2name(rb_frame_this_func()));
     return rsb_io_fd(machine, object);
 }

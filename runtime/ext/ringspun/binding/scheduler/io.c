@@ -366,7 +366,7 @@ static bool goes_on(const transfer *t, size_t transferred) {
 
 static void let_others(const transfer *t) {
     if (RS_LIKELY(!rs_turn_ends(&t->machine->engine))) return;
-    rsb_yield(t->machine);
+    rsb_end_turn(t->machine);
     if (!rsb_is_open_as(t->io, t->request.fd)) rsb_fail_closed();
 }
 

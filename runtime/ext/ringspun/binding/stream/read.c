@@ -114,7 +114,7 @@ static bool is_late(const reader *r) { return r->deadline_ns != RS_NEVER && rs_n
 
 /* A reader that never waits, because there are always bytes, gives way at the end of its turn, and meets its deadline. */
 static void give_way(reader *r) {
-    rsb_yield(r->machine);
+    rsb_end_turn(r->machine);
     rsb_stream_get(r->stream->self, &r->machine);
     if (r->fills > FILLS_IN_TIME && is_late(r)) rsb_stream_timed_out(r->stream, r->timeout, r->what);
 }

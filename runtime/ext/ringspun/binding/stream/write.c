@@ -90,7 +90,7 @@ bool rsb_stream_try_put(rsb_stream *stream, const void *bytes, size_t len) {
 /* A strand whose peer reads as fast as it writes never waits, so it gives way at the end of its turn. */
 static void give_way(writer *w) {
     if (RS_LIKELY(!rs_turn_ends(&w->machine->engine))) return;
-    rsb_yield(w->machine);
+    rsb_end_turn(w->machine);
     rsb_stream_get(w->stream->self, &w->machine);
 }
 

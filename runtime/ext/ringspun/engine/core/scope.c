@@ -32,6 +32,7 @@ static void spread(rs_machine *machine, rs_scope *top) {
         bool effective = is_cancelled(scope);
         if (scope->effective != effective) {
             scope->effective = effective;
+            scope->met = false;
             if (effective) cancel_owner(machine, scope);
             if (!rs_links_empty(&scope->children)) {
                 scope = first_child(scope);
@@ -88,6 +89,7 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
     RS_CHECK(strand->state == RS_STRAND_RUNNING && deadline_ns >= 0);
     rs_scope_attach(scope, strand->scope, strand->index);
     scope->deadline_ns = deadline_ns;
+    scope->met = strand->scope->met && !shield;
     scope->stack = machine->driver.stack ? machine->driver.stack(machine) : NULL;
     if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked++;
     rs_links_prepend(&strand->open_scopes, &scope->of_owner);
@@ -189,6 +191,13 @@ void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause
     rs_timer_clear(&machine->timers, &scope->timer);
     spread(machine, scope);
     RS_CHECK(scope->effective);
+}
+
+void rs_cancellation_met(rs_machine *machine) {
+    rs_strand *strand = rs_running(machine);
+    for (rs_scope *scope = strand->scope; scope && scope->owner == strand->index; scope = scope->parent) {
+        scope->met = scope->effective;
+    }
 }
 
 void rs_scope_forgive(rs_machine *machine, rs_scope *scope) {

@@ -36,6 +36,7 @@ typedef struct rs_scope {
     uint32_t live;              /* strands spawned into it that have not ended */
     uint8_t cause;
     bool effective;             /* cancelled itself, or by an ancestor that no shield hides */
+    bool met;                   /* and its owner has met that: a wait or a turn has ended by it */
     bool shield;
     bool armed;                 /* its deadline and those above it are set */
     bool closed;
@@ -62,6 +63,9 @@ void rs_scope_close_all(struct rs_machine *machine, struct rs_strand *strand);
 
 /* In a forked child: of a strand that stayed behind. Whoever finds its scopes finds them closed. */
 void rs_scope_forget_all(struct rs_strand *strand);
+
+/* The running strand meets what cancels it: from now on the end of a turn raises it no more (rs_turn_refusal). */
+void rs_cancellation_met(struct rs_machine *machine);
 
 /* The driver takes its cancellation back when its owner has met it. */
 static inline void rs_scope_make_once(rs_scope *scope) { scope->once = true; }

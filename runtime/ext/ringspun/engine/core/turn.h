@@ -11,7 +11,7 @@
 #ifndef RINGSPUN_TURN_H
 #define RINGSPUN_TURN_H
 
-#include "core/base.h"
+#include "core/strand.h"
 
 struct rs_machine;
 
@@ -31,6 +31,10 @@ static inline void rs_turn_end(rs_turn *turn) {
 
 /* Counts one more op that may not park. True: before it the others are to run. */
 bool rs_turn_ends(struct rs_machine *machine);
+
+/* What a turn's end raises, before the others run and after it; RS_WAKE_VALUE: nothing. A cancellation ends a turn once, so that a
+ * strand that never waits meets it too. Then the strand unwinds, and whatever it can do at once is done: giving way is no wait. */
+rs_wake_kind rs_turn_refusal(struct rs_machine *machine);
 
 /* The same before a look that does not wait: who looks again and again, and computes between, has nothing better to do. */
 bool rs_turn_ends_at_look(struct rs_machine *machine);
