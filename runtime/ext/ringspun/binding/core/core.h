@@ -168,6 +168,7 @@ typedef struct {
     VALUE io;                   /* instead of `keep`: the object whose descriptor it is. An op on a stock IO goes to the kernel
                                  * at the next look, and ends with -EBADF if the IO was closed before that */
     uint32_t flags;             /* RS_PARK_ */
+    bool takes_bytes_first;     /* its caller takes what was read before it raises what came as well (rsb_raise_pending) */
     bool answers_close;         /* the answer is -EBADF when the descriptor is closed meanwhile; else that raises */
     int64_t deadline_ns;        /* the answer is RSB_TIME_IS_UP when it passes */
     void (*take)(const rs_op *op, void *argument); /* sees the completed op before its memory is freed; must not raise */
@@ -194,6 +195,9 @@ static inline void rsb_before_lock(rsb_machine *machine) {
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
 /* Raises what would refuse a wait of the running strand (rs_refusal), if anything does. */
 void rsb_raise_refusal(rsb_machine *machine);
+/* In the root: raises what was raised for the thread while a shield or a run kept it from being raised here, or its wait had ended
+ * already. */
+void rsb_raise_pending(rsb_machine *machine);
 /* Leaves the hook: what was meant to end it is forgotten (`hook_error`). */
 void rsb_leave_hook(rsb_machine *machine);
 /* As `rsb_deliver`; a strand whose wait that ends runs before others that are ready. */

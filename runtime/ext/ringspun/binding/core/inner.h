@@ -31,8 +31,6 @@ VALUE rsb_own_fiber(rsb_machine *machine);
 
 /* --- raise.c --- */
 
-/* Raises what was raised for the thread while a shield or a run kept it from being raised here. */
-void rsb_raise_pending(rsb_machine *machine);
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 /* Raises the exception in the scheduler hook that the strand is in, at its present wait or the next. It is forgotten if the
  * strand leaves the hook before (rsb_leave_hook). */

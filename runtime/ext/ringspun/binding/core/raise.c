@@ -55,6 +55,7 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
     if (kind == RS_WAKE_INTERRUPT) {
         rs_strand *engine = rs_running(&machine->engine);
         rs_take_interrupt(engine);
+        if (engine->interrupts == 0) strand->urgent = false;
         VALUE exception = strand->kill_pending ? Qnil : next_exception(strand);
         rsb_leave_hook(machine);
         if (strand->kill_pending) raise_kill(machine, strand);

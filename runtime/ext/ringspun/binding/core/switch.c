@@ -325,12 +325,17 @@ void rsb_raise_refusal(rsb_machine *machine) {
     rsb_raise_wake(machine, rs_refusal(&machine->engine, 0));
 }
 
+static bool has_pending(const rs_strand *me) {
+    return RS_UNLIKELY(((rsb_strand *)me->user)->urgent) && me->shield_depth == 0 && me->interrupts > 0;
+}
+
 void rsb_raise_pending(rsb_machine *machine) {
-    rs_strand *me = rs_running(&machine->engine);
-    rsb_strand *strand = me->user;
-    if (RS_LIKELY(!strand->urgent) || me->shield_depth > 0) return;
-    strand->urgent = false;
-    if (me->interrupts > 0) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
+    if (RS_UNLIKELY(has_pending(rs_running(&machine->engine)))) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
+}
+
+/* Waits that end without a thing that only their caller would have. */
+static bool has_nothing_to_lose(rs_wait_kind wait) {
+    return wait == RS_WAIT_SLEEP || wait == RS_WAIT_JOIN || wait == RS_WAIT_SCOPE;
 }
 
 static inline rs_wake_kind wait_until(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
@@ -343,7 +348,9 @@ static inline rs_wake_kind wait_until(rsb_machine *machine, rs_wait_kind wait, u
     rs_wake_kind wake = park(machine, me, result);
     /* A kill of the thread ended the strands that it waited for, so the kill is raised and not their outcome. */
     bool for_strands = wait == RS_WAIT_JOIN || wait == RS_WAIT_SCOPE;
-    return RS_UNLIKELY(for_strands && ((rsb_strand *)me->user)->kill_pending) ? RS_WAKE_INTERRUPT : wake;
+    bool killed = for_strands && ((rsb_strand *)me->user)->kill_pending;
+    bool late = has_pending(me) && has_nothing_to_lose(wait) && !(flags & RS_PARK_SHIELDED);
+    return RS_UNLIKELY(killed || late) ? RS_WAKE_INTERRUPT : wake;
 }
 
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
@@ -390,6 +397,15 @@ static inline void check_stack(const rs_request *request) {
 /* These raise here. Errors of the kernel are for the caller, who might take these two for one of them. */
 static bool is_no_answer(int64_t result) { return result == RS_NO_MEMORY || result == RS_LOST; }
 
+/* Thread#raise, or a signal, has interrupted the root when its op had completed. It is raised in this call all the same: the code
+ * behind it is not meant any more, for example outside of Timeout.timeout. Nobody gets what the op has made. */
+RSB_APART static void raise_after_all(rsb_machine *machine, const rs_request *request, int64_t result) {
+    rs_op_makes makes = rs_request_traits(request)->makes;
+    RS_CHECK(makes != RS_MAKES_PAIR); /* which never waits */
+    if (result >= 0 && makes != RS_MAKES_NOTHING) rs_platform_of(&machine->engine)->discard(&machine->engine, (int)result);
+    rsb_raise_pending(machine);
+}
+
 int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait *wait) {
     rs_machine *engine = &machine->engine;
     check_stack(request);
@@ -407,6 +423,10 @@ int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait
     if (wait->answer) memcpy(wait->answer, op->request.owned, wait->answer_size);
     bool fails = is_no_answer(result) || (op->closing && result == -EBADF && !wait->answers_close);
     rs_op_end(engine, op);
+    bool done = kind == RS_WAKE_VALUE || kind == RS_WAKE_TIMEOUT;
+    if (RS_UNLIKELY(done && has_pending(me)) && !(wait->flags & RS_PARK_SHIELDED) && !wait->takes_bytes_first) {
+        raise_after_all(machine, request, kind == RS_WAKE_VALUE ? result : -1);
+    }
     if (RS_UNLIKELY(kind == RS_WAKE_TIMEOUT)) return RSB_TIME_IS_UP;
     rsb_raise_wake(machine, kind);
     if (RS_UNLIKELY(fails)) rsb_fail(result, rs_op_kinds[request->kind].name, request->fd);

@@ -8,6 +8,7 @@ static VALUE read_into(rsb_machine *machine, rs_request *request, const rsb_targ
     request->transfer.len = target->length;
     int64_t bytes = rsb_request(machine, request, target->buffer, RSB_IN, what);
     rsb_target_filled(target, bytes);
+    rsb_raise_pending(machine);
     return LL2NUM(bytes);
 }
 

@@ -39,7 +39,7 @@ static VALUE next_chunk(receiver *r) {
     if (bytes != -EAGAIN) rsb_refused(machine, bytes, what, r->fd);
     request.transfer.address = NULL;
     request.options = RS_REQUEST_ANY_BUFFER;
-    bytes = rsb_perform(machine, &request, &(rsb_op_wait){.take = take_chunk, .argument = r});
+    bytes = rsb_perform(machine, &request, &(rsb_op_wait){.take = take_chunk, .argument = r, .takes_bytes_first = true});
     if (RS_UNLIKELY(r->state)) rb_jump_tag(r->state);
     if (bytes < 0) rsb_refused(machine, bytes, what, r->fd);
     return r->chunk;

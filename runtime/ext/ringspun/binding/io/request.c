@@ -31,7 +31,8 @@ typedef struct {
 
 static VALUE perform(VALUE argument) {
     pending *p = (pending *)argument;
-    rsb_op_wait wait = {.keep = p->buffer, .answer = p->answer, .answer_size = p->answer_size};
+    bool reads = rs_request_traits(p->request)->side == RS_SIDE_READ;
+    rsb_op_wait wait = {.keep = p->buffer, .answer = p->answer, .answer_size = p->answer_size, .takes_bytes_first = reads};
     return LL2NUM(rsb_perform(p->machine, p->request, &wait));
 }
 
@@ -62,7 +63,7 @@ static int64_t perform_apart(rsb_machine *machine, rs_request *request, VALUE sl
     uint64_t len = request->transfer.len;
     VALUE apart = rb_str_new(direction == RSB_OUT ? address : NULL, (long)len);
     request->transfer.address = RSTRING_PTR(apart);
-    int64_t result = rsb_perform(machine, request, &(rsb_op_wait){.keep = apart});
+    int64_t result = rsb_perform(machine, request, &(rsb_op_wait){.keep = apart, .takes_bytes_first = direction == RSB_IN});
     if (direction == RSB_OUT || result <= 0) return result;
     rsb_buffer_check(slice);
     uint64_t moved = (uint64_t)result - request->done;

@@ -312,6 +312,7 @@ static VALUE machine_recv(int argc, VALUE *argv, VALUE self) {
     int64_t bytes = all ? rsb_request_all(machine, &request, target.buffer, RSB_IN, "recv")
                         : rsb_request(machine, &request, target.buffer, RSB_IN, "recv");
     rsb_target_filled(&target, bytes);
+    rsb_raise_pending(machine);
     return LL2NUM(bytes);
 }
 

@@ -150,6 +150,7 @@ static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const
     v.request = (rs_request){.kind = (uint8_t)kind, .fd = fd, .vector.offset = -1};
     VALUE result = rb_ensure(run, (VALUE)&v, give_back, (VALUE)&v);
     if (v.reading) hand_out(&v, NUM2ULL(result));
+    if (v.reading) rsb_raise_pending(machine);
     ALLOCV_END(pins_owner);
     RB_GC_GUARD(v.given);
     RB_GC_GUARD(v.buffers);
