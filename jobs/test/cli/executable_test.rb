@@ -14,8 +14,9 @@ class ExecutableTest < CommandCase
     require "redis-client"
 
     module Noting
-      def note(list, text) = RedisClient.new(path: ENV.fetch("SEEN")).then { |redis| redis.call("RPUSH", list, text) && redis.close }
-      def await(list) = RedisClient.new(path: ENV.fetch("SEEN")).then { |redis| redis.blocking_call(0, "BLPOP", list, 0) && redis.close }
+      def seen = RedisClient.new(path: ENV.fetch("SEEN"), timeout: 60)
+      def note(list, text) = seen.then { |redis| redis.call("RPUSH", list, text) && redis.close }
+      def await(list) = seen.then { |redis| redis.blocking_call(0, "BLPOP", list, 0) && redis.close }
     end
 
     class Note
@@ -367,7 +368,7 @@ class ExecutableTest < CommandCase
         def run
           super
           note("left", "left \#{Process.pid}")
-          redis = RedisClient.new(path: ENV.fetch("SEEN"))
+          redis = RedisClient.new(path: ENV.fetch("SEEN"), timeout: 60)
           sleep(0.01) until redis.call("GET", "end")
           redis.close
         end
@@ -450,7 +451,7 @@ class ExecutableTest < CommandCase
   # Yields with a way to wait for so many beats of a node.
   def watching_beats
     call("CONFIG", "SET", "notify-keyspace-events", "K$x")
-    events = RedisClient.new(path: redis_path, driver: :ruby).pubsub
+    events = RedisClient.new(path: redis_path, driver: :ruby, timeout: 60).pubsub
     events.call("PSUBSCRIBE", "__keyspace@0__:#{@namespace}:ringspun:alive:*")
     yield lambda { |node, count|
       while count.positive?

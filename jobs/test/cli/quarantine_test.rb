@@ -17,7 +17,7 @@ class QuarantineCommandTest < CommandCase
       include Ringspun::Jobs::Job
 
       def perform(name)
-        redis = RedisClient.new(path: ENV.fetch("SEEN"))
+        redis = RedisClient.new(path: ENV.fetch("SEEN"), timeout: 60)
         redis.call("RPUSH", "begun", name)
         sleep 0.02 until redis.call("GET", "go #{self.class}")
         redis.call("RPUSH", "ended", name)

@@ -160,7 +160,7 @@ class EnqueueRedisTest < Minitest::Test
 
   def test_a_refusal_of_the_server
     Jobs.enqueue_all([["Other", 1]])
-    RedisClient.config(path: redis_path).new_client.then do |client|
+    RedisClient.config(path: redis_path, timeout: 60).new_client.then do |client|
       client.call("SET", "#{Jobs.config.namespace}:queue:wrong", "text")
       client.close
     end

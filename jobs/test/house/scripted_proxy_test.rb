@@ -14,7 +14,7 @@ class ScriptedProxyTest < Minitest::Test
     super
     @folder = Dir.mktmpdir
     @held = Thread::Queue.new
-    @direct = RedisClient.new(path: redis_path)
+    @direct = RedisClient.new(path: redis_path, timeout: 60)
     @direct.call("FLUSHALL")
     @proxy = ScriptedProxy.new(File.join(@folder, "sock"), held: -> { @held << true }) { UNIXSocket.new(redis_path) }
     @through = client

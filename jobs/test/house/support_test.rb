@@ -24,7 +24,7 @@ class SupportTest < Minitest::Test
     super
   end
 
-  def direct = @direct ||= RedisClient.new(path: redis_path)
+  def direct = @direct ||= RedisClient.new(path: redis_path, timeout: 60)
 
   def assert_broken(&) = assert_raises(RedisClient::ConnectionError, &)
 
@@ -64,7 +64,7 @@ class SupportTest < Minitest::Test
 
   def test_redis_keeps_through_a_kill_what_it_has_answered
     redis = AofRedis.new
-    client = RedisClient.new(path: redis.path, reconnect_attempts: 0)
+    client = RedisClient.new(path: redis.path, reconnect_attempts: 0, timeout: 60)
     client.call("SET", "a", "1")
     redis.restart
     assert_broken { client.call("PING") }

@@ -40,7 +40,7 @@ class WorkerProcessTest < RedisCase
     super
     path = redis_path
     on("note") do |name, _|
-      client = RedisClient.new(path: path)
+      client = RedisClient.new(path: path, timeout: 60)
       client.call("RPUSH", "ran", name)
       client.close
     end

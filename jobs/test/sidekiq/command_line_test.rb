@@ -9,7 +9,7 @@ class SidekiqCommandLineTest < BothSides
   PROGRAM = <<~'RUBY'
     Sidekiq.configure_server do |config|
       config.on(:startup) do
-        redis = RedisClient.new(url: ENV.fetch("REDIS_URL"))
+        redis = RedisClient.new(url: ENV.fetch("REDIS_URL"), timeout: 60)
         redis.call("LPUSH", "told", JSON.generate([config.concurrency, config.queues.uniq.sort, config[:timeout], config[:max_retries] || 25,
                                                    config.logger.debug?, config[:tag], config[:labels].to_a, ENV["RAILS_ENV"]]))
         redis.close

@@ -6,7 +6,7 @@ require "support/both_sides"
 class SidekiqIterableTest < BothSides
   PROGRAM = <<~'RUBY'
     def tell(*what)
-      redis = RedisClient.new(url: ENV.fetch("REDIS_URL"))
+      redis = RedisClient.new(url: ENV.fetch("REDIS_URL"), timeout: 60)
       redis.call("LPUSH", "told", JSON.generate(what))
       redis.blocking_call(60, "BRPOP", "go", 0) if what == ["step", 2]
     ensure

@@ -13,7 +13,7 @@ class SidekiqMovingTest < BothSides
       sidekiq_retry_in { 1000 }
 
       def perform(what)
-        redis = RedisClient.new(url: ENV.fetch("REDIS_URL"))
+        redis = RedisClient.new(url: ENV.fetch("REDIS_URL"), timeout: 60)
         redis.call("LPUSH", "told", JSON.generate([what, jid]))
         raise ArgumentError, "as told" if what == "fail"
       ensure

@@ -7,7 +7,7 @@ class SidekiqWorkerTest < BothSides
   # What happens is told in a list, in order.
   PROGRAM = <<~'RUBY'
     def tell(*what)
-      redis = RedisClient.new(url: ENV.fetch("REDIS_URL"))
+      redis = RedisClient.new(url: ENV.fetch("REDIS_URL"), timeout: 60)
       redis.call("LPUSH", "told", JSON.generate(what))
     ensure
       redis&.close

@@ -64,7 +64,7 @@ class RedisSentinelTest < RedisCase
   def setup
     super
     @second_path = File.join(second.folder, "redis.sock")
-    @other = opened(RedisClient.new(path: @second_path, driver: :ruby))
+    @other = opened(RedisClient.new(path: @second_path, driver: :ruby, timeout: 60))
     @other.call("FLUSHALL")
     @other_proxy = opened(Proxy.new { UNIXSocket.new(@second_path) })
     @sentinel = opened(Sentinel.new(proxy.port))

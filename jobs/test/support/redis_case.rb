@@ -40,7 +40,7 @@ class RedisCase < Minitest::Test
 
   # What the server answers.
   def call(*command)
-    @redis ||= RedisClient.new(path: redis_path, driver: :ruby)
+    @redis ||= RedisClient.new(path: redis_path, driver: :ruby, timeout: 60)
     @redis.call(*command)
   end
 

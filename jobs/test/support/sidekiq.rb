@@ -14,7 +14,7 @@ module RealSidekiq
     # The first argument says what happens.
     module Told
       def perform(what, *rest)
-        redis = RedisClient.new(url: ENV.fetch("REDIS_URL"))
+        redis = RedisClient.new(url: ENV.fetch("REDIS_URL"), timeout: 60)
         redis.call("LPUSH", "told", JSON.generate([BY, self.class.name, jid, what, *rest]))
         case what
         when "fail" then raise ArgumentError, "as told"

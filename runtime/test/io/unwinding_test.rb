@@ -22,8 +22,8 @@ class UnwindingTest < IOCase
       machine.terminate(strand)
       strand
     },
-    "timeout" => ->(machine, body) { machine.spin { machine.timeout(0.001, &body) } },
-    "scope" => ->(machine, body) { machine.spin { machine.scope(deadline: 0.001) { body.call } } }
+    "timeout" => ->(machine, body) { machine.spin { machine.timeout(0.001, &body) } }, # must pass
+    "scope" => ->(machine, body) { machine.spin { machine.scope(deadline: 0.001) { body.call } } } # must pass
   }.freeze
 
   WAYS.each do |name, op|
@@ -86,7 +86,7 @@ class UnwindingTest < IOCase
       met = []
       strand = machine.spin do
         2.times do
-          machine.timeout(0.001) { loop { machine.write(null, "x") } }
+          machine.timeout(0.001) { loop { machine.write(null, "x") } } # must pass
         rescue Ringspun::TimeoutError => error
           met << error.class
         end

@@ -3,13 +3,13 @@
 require "test_helper"
 require "support/strands"
 
-# What is raised for a thread, outside of Ringspun.run, is raised in the call that the thread is in, also when that call has got what
-# it waited for by then. The code behind it, which may have left a Timeout.timeout, is not hit.
+# What is raised for a thread, outside of Ringspun.run, is raised in the call that the thread is in, also when that call has got
+# what it waited for by then. The code behind it, which may have left a Timeout.timeout, is not hit.
 class ThreadRaiseTest < Minitest::Test
   include Strands
 
-  # Another thread gives the wait what it waits for, and raises, without giving the GVL away between the two: so both have come when
-  # the machine wakes.
+  # Another thread gives the wait what it waits for, and raises, without giving the GVL away between the two: so both have come
+  # when the machine wakes.
   PROGRAM = <<~'RUBY'
     require "socket"
     def in_same_moment(act)
@@ -41,7 +41,8 @@ class ThreadRaiseTest < Minitest::Test
   CALLS = {
     stream: ['-> { other.write_nonblock("line\n") }', "stream.read_line", "stream.read_line", "line"],
     stream_partial: ['-> { other.write_nonblock("part") }', "stream.read_partial(100)", "stream.read_partial(100)", "part"],
-    machine: ['-> { other.write_nonblock("x") }', 'machine.read(one.fileno, buffer = +"", 1)', "buffer.empty? ? one.readpartial(1) : buffer", "x"],
+    machine: ['-> { other.write_nonblock("x") }', 'machine.read(one.fileno, buffer = +"", 1)',
+              "buffer.empty? ? one.readpartial(1) : buffer", "x"],
     poll: ['-> { other.write_nonblock("x") }', "machine.poll(one.fileno, :readable)", "one.readpartial(1)", "x"],
     sleep: ["-> {}", "machine.sleep(1000)", "1", 1]
   }.freeze

@@ -5,8 +5,8 @@ require "monitor"
 require "timeout"
 require "support/scheduled"
 
-# ConditionVariable#wait, Mutex#sleep and Monitor's conditions take the lock again before they return or raise, however long another
-# strand holds it: what follows is inside the critical section.
+# ConditionVariable#wait, Mutex#sleep and Monitor's conditions take the lock again before they return or raise, however long
+# another strand holds it: what follows is inside the critical section.
 class SchedulerLockAgainTest < Minitest::Test
   include Scheduled
 
@@ -44,9 +44,9 @@ class SchedulerLockAgainTest < Minitest::Test
 
   # How a limit ends the wait that the block is, and with what.
   LIMITS = {
-    "timeout" => [Ringspun::TimeoutError, ->(machine, &wait) { machine.timeout(0.001, &wait) }],
-    "scope" => [Ringspun::TimeoutError, ->(machine, &wait) { machine.scope(deadline: 0.001) { wait.call } }],
-    "Timeout" => [Timeout::Error, ->(_, &wait) { Timeout.timeout(0.001, &wait) }]
+    "timeout" => [Ringspun::TimeoutError, ->(machine, &wait) { machine.timeout(0.001, &wait) }], # must pass
+    "scope" => [Ringspun::TimeoutError, ->(machine, &wait) { machine.scope(deadline: 0.001) { wait.call } }], # must pass
+    "Timeout" => [Timeout::Error, ->(_, &wait) { Timeout.timeout(0.001, &wait) }] # must pass
   }.freeze
 
   CUTS = {
@@ -67,7 +67,8 @@ class SchedulerLockAgainTest < Minitest::Test
       CUTS.each do |name, (error, cut)|
         define_method("test_#{kind.name[/\w+\z/]}_#{wait}_cut_by_#{name}") do
           assert_both_machines([error, [true]]) do |machine|
-            held_meanwhile(machine, kind.new, ->(strand, fiber) { cut.call(machine, strand, fiber) }) { |place| place.public_send(wait) }
+            cut_it = ->(strand, fiber) { cut.call(machine, strand, fiber) }
+            held_meanwhile(machine, kind.new, cut_it) { |place| place.public_send(wait) }
           end
         end
       end

@@ -68,7 +68,7 @@ class StockRedisTest < Minitest::Test
 
   def test_a_pool_that_many_strands_share
     Ringspun.run do
-      pool = RedisClient.config(path: redis_path).new_pool(size: 3, timeout: 30)
+      pool = RedisClient.config(path: redis_path, timeout: 60).new_pool(size: 3, timeout: 30)
       strands = Array.new(20) { machine.spin { 10.times { pool.call("INCR", "shared") } } }
       machine.await(*strands)
       assert_equal "200", pool.call("GET", "shared")

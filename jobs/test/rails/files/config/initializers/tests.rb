@@ -13,7 +13,7 @@ module Seen
     private
 
     def with_redis
-      redis = RedisClient.new(path: ENV.fetch("SEEN"), driver: :ruby)
+      redis = RedisClient.new(path: ENV.fetch("SEEN"), driver: :ruby, timeout: 60)
       yield redis
     ensure
       redis.close
