@@ -137,12 +137,52 @@ TEST(who_has_computed_for_long_looks_no_more_at_any_op) {
     finish_long_turn();
 }
 
-TEST(time_decides_nothing_for_a_strand_that_is_cancelled) {
-    rs_strand *strand = begin_long_turn();
-    rs_scope_cancel(machine, &strand->own, RS_CANCELLED_BY_CALL);
+/* How many turns of it end before one raises the cancellation. */
+static int turns_of_cancelled(rs_strand *strand) {
+    for (int turns = 0;; turns++) {
+        CHECK_EQUAL(8, ops_in_turn(1));
+        if (rs_turn_refusal(machine) != RS_WAKE_VALUE) return turns;
+        yield_and_go_on(strand);
+    }
+}
+
+TEST(a_cancelled_strand_that_never_waits_meets_that_once) {
+    rs_strand *strand = begin_turn();
     CHECK_EQUAL(8, ops_in_turn(1));
-    CHECK(rs_turn_ends_at_look(machine)); /* but the number of its ops does */
-    finish_long_turn();
+    CHECK_EQUAL(RS_WAKE_VALUE, rs_turn_refusal(machine));
+    yield_and_go_on(strand);
+    rs_scope_cancel(machine, &strand->own, RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(127, turns_of_cancelled(strand));
+    rs_cancellation_met(machine);
+    for (int i = 0; i < 1000; i++) {
+        CHECK_EQUAL(RS_WAKE_VALUE, rs_turn_refusal(machine));
+        yield_and_go_on(strand);
+    }
+    CHECK_EQUAL(RS_WAKE_CANCEL, rs_refusal(machine, 0));
+    finish();
+}
+
+TEST(each_cancellation_is_met_and_scopes_inside_are_of_the_same) {
+    rs_strand *strand = begin_turn();
+    rs_scope limit, inner;
+    rs_scope_open(machine, &limit, RS_NEVER, false);
+    rs_scope_cancel(machine, &limit, RS_CANCELLED_BY_DEADLINE);
+    CHECK_EQUAL(127, turns_of_cancelled(strand));
+    rs_cancellation_met(machine);
+    rs_scope_open(machine, &inner, RS_NEVER, false);
+    CHECK_EQUAL(RS_WAKE_VALUE, rs_turn_refusal(machine));
+    rs_scope_close(machine, &inner);
+    rs_scope_close(machine, &limit);
+    rs_scope_cancel(machine, &strand->own, RS_CANCELLED_BY_CALL);
+    for (int turn = 0; turn < 127; turn++) {
+        rs_scope_open(machine, &inner, RS_NEVER, false);
+        CHECK_EQUAL(RS_WAKE_VALUE, rs_turn_refusal(machine));
+        rs_scope_close(machine, &inner);
+    }
+    rs_scope_open(machine, &inner, RS_NEVER, false);
+    CHECK_EQUAL(RS_WAKE_CANCEL, rs_turn_refusal(machine));
+    rs_scope_close(machine, &inner);
+    finish();
 }
 
 /* Others have had no turn between the two. */

@@ -374,18 +374,20 @@ rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t 
     return wait_until(machine, wait, flags, deadline_ns, list, kind, result);
 }
 
-static rs_wake_kind refusal_of_wait(rs_machine *engine) { return rs_refusal(engine, 0); }
+static inline void run_others(rsb_machine *machine, rs_strand *me) {
+    rs_yield(&machine->engine);
+    park(machine, me, NULL);
+}
 
-static inline void yield(rsb_machine *machine, bool resumable, rs_wake_kind (*refusal)(rs_machine *engine)) {
+static inline void yield(rsb_machine *machine, bool resumable) {
     rs_machine *engine = &machine->engine;
-    rs_wake_kind kind = refusal(engine);
+    rs_wake_kind kind = rs_refusal(engine, 0);
     if (RS_UNLIKELY(kind != RS_WAKE_VALUE)) rsb_raise_wake(machine, kind);
     rs_strand *me = rs_running(engine);
-    rs_yield(engine);
-    if (resumable) rs_make_resumable(me, me->ticket);
-    park(machine, me, NULL);
+    if (resumable) rs_make_resumable(me, rs_next_ticket(engine));
+    run_others(machine, me);
     /* What came during the yield is raised here, and not only at the next wait: a yield has no result that would be lost. */
-    if (RS_UNLIKELY(me->interrupts > 0 || me->scope->effective)) rsb_raise_wake(machine, refusal(engine));
+    if (RS_UNLIKELY(me->interrupts > 0 || me->scope->effective)) rsb_raise_wake(machine, rs_refusal(engine, 0));
 }
 
 static inline void check_stack(const rs_request *request) {
@@ -433,20 +435,23 @@ int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait
     return result;
 }
 
-void rsb_yield(rsb_machine *machine) { yield(machine, false, refusal_of_wait); }
-
-void rsb_end_turn(rsb_machine *machine) { yield(machine, false, rs_turn_refusal); }
+void rsb_yield(rsb_machine *machine) { yield(machine, false); }
 
 void rsb_give_way(rsb_machine *machine) {
     rs_strand *me = rs_running(&machine->engine);
-    rs_yield(&machine->engine);
-    park(machine, me, NULL);
+    run_others(machine, me);
     if (RS_UNLIKELY(me->interrupts > 0) && rs_refusal(&machine->engine, 0) == RS_WAKE_INTERRUPT) {
         rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
     }
 }
 
-void rsb_yield_resumable(rsb_machine *machine) { yield(machine, true, refusal_of_wait); }
+void rsb_end_turn(rsb_machine *machine) {
+    rs_wake_kind kind = rs_turn_refusal(&machine->engine);
+    if (RS_UNLIKELY(kind != RS_WAKE_VALUE)) rsb_raise_wake(machine, kind);
+    rsb_give_way(machine);
+}
+
+void rsb_yield_resumable(rsb_machine *machine) { yield(machine, true); }
 
 void rsb_init_switch(void) {
     id_transfer = rb_intern("transfer");

@@ -1,11 +1,21 @@
 #include "core/machine.h"
 
+/* As many turns a strand has that is cancelled and never waits, before the end of one raises that: so much at least an `ensure`
+ * block can do that runs when the cancellation comes. */
+#define TURNS_OF_CANCELLED 128
+
+static void is_to_be_met(rs_scope *scope) {
+    scope->met = false;
+    scope->turns_left = TURNS_OF_CANCELLED;
+}
+
 void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner) {
     RS_CHECK(!parent || !parent->closed);
     *scope = (rs_scope){.parent = parent, .owner = owner, .deadline_ns = RS_NEVER};
     rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
     if (!parent) return;
     scope->effective = parent->effective;
+    is_to_be_met(scope);
     rs_links_prepend(&parent->children, &scope->link);
 }
 
@@ -32,7 +42,7 @@ static void spread(rs_machine *machine, rs_scope *top) {
         bool effective = is_cancelled(scope);
         if (scope->effective != effective) {
             scope->effective = effective;
-            scope->met = false;
+            is_to_be_met(scope);
             if (effective) cancel_owner(machine, scope);
             if (!rs_links_empty(&scope->children)) {
                 scope = first_child(scope);
@@ -90,6 +100,7 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
     rs_scope_attach(scope, strand->scope, strand->index);
     scope->deadline_ns = deadline_ns;
     scope->met = strand->scope->met && !shield;
+    if (!shield) scope->turns_left = strand->scope->turns_left;
     scope->stack = machine->driver.stack ? machine->driver.stack(machine) : NULL;
     if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked++;
     rs_links_prepend(&strand->open_scopes, &scope->of_owner);
@@ -198,6 +209,16 @@ void rs_cancellation_met(rs_machine *machine) {
     for (rs_scope *scope = strand->scope; scope && scope->owner == strand->index; scope = scope->parent) {
         scope->met = scope->effective;
     }
+}
+
+bool rs_turn_meets_cancellation(rs_machine *machine) {
+    rs_strand *strand = rs_running(machine);
+    RS_CHECK(strand->scope->effective);
+    if (strand->scope->met) return false;
+    for (rs_scope *scope = strand->scope; scope && scope->owner == strand->index; scope = scope->parent) {
+        if (scope->turns_left > 0) scope->turns_left--;
+    }
+    return strand->scope->turns_left == 0;
 }
 
 void rs_scope_forgive(rs_machine *machine, rs_scope *scope) {

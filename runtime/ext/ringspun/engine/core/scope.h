@@ -37,6 +37,7 @@ typedef struct rs_scope {
     uint8_t cause;
     bool effective;             /* cancelled itself, or by an ancestor that no shield hides */
     bool met;                   /* and its owner has met that: a wait or a turn has ended by it */
+    uint8_t turns_left;         /* until a turn does, if it is to be met */
     bool shield;
     bool armed;                 /* its deadline and those above it are set */
     bool closed;
@@ -66,6 +67,8 @@ void rs_scope_forget_all(struct rs_strand *strand);
 
 /* The running strand meets what cancels it: from now on the end of a turn raises it no more (rs_turn_refusal). */
 void rs_cancellation_met(struct rs_machine *machine);
+/* Its turn ends, and it is cancelled. True: by that it meets the cancellation. */
+bool rs_turn_meets_cancellation(struct rs_machine *machine);
 
 /* The driver takes its cancellation back when its owner has met it. */
 static inline void rs_scope_make_once(rs_scope *scope) { scope->once = true; }

@@ -16,11 +16,8 @@ static bool is_enough(rs_turn *turn) {
     return turn->ops % 8 == 0 && rs_clock_ns() - turn->timed_from_ns > FILE_STREAK_NS;
 }
 
-/* It has computed for long, and keeps others waiting that may be due by time. But time does not decide where a cancellation is
- * raised: what a strand writes on its way out would be refused on a busy computer only. */
-static bool computes_long(rs_machine *machine) {
-    return RS_UNLIKELY(rs_turn_is_long(machine)) && rs_turn_refusal(machine) == RS_WAKE_VALUE;
-}
+/* It has computed for long, and keeps others waiting that may be due by time. */
+static bool computes_long(rs_machine *machine) { return RS_UNLIKELY(rs_turn_is_long(machine)); }
 
 /* Of those ops whose turn did not end yet, so many to one that looks at the clock; the first is one that does. */
 #define INLINE_PER_CLOCK 4
@@ -42,7 +39,7 @@ bool rs_turn_ends(rs_machine *machine) {
 
 rs_wake_kind rs_turn_refusal(rs_machine *machine) {
     rs_wake_kind kind = rs_refusal(machine, 0);
-    return RS_UNLIKELY(kind == RS_WAKE_CANCEL) && rs_running(machine)->scope->met ? RS_WAKE_VALUE : kind;
+    return RS_UNLIKELY(kind == RS_WAKE_CANCEL) && !rs_turn_meets_cancellation(machine) ? RS_WAKE_VALUE : kind;
 }
 
 bool rs_turn_ends_at_look(rs_machine *machine) { return computes_long(machine) || rs_turn_ends(machine); }

@@ -32,8 +32,9 @@ static inline void rs_turn_end(rs_turn *turn) {
 /* Counts one more op that may not park. True: before it the others are to run. */
 bool rs_turn_ends(struct rs_machine *machine);
 
-/* What a turn's end raises, before the others run and after it; RS_WAKE_VALUE: nothing. A cancellation ends a turn once, so that a
- * strand that never waits meets it too. Then the strand unwinds, and whatever it can do at once is done: giving way is no wait. */
+/* A turn ends, and the others are to run: what that raises before; RS_WAKE_VALUE: nothing. To give way is no wait, so a strand that
+ * is cancelled goes on afterwards, for what it does may be its `ensure` block. But one that has met no wait for many turns meets its
+ * cancellation here, once. Asked once a turn. */
 rs_wake_kind rs_turn_refusal(struct rs_machine *machine);
 
 /* The same before a look that does not wait: who looks again and again, and computes between, has nothing better to do. */
