@@ -53,9 +53,10 @@ class Watchdog
 
   private
 
+  # It is less than before when a child has ended: for how long that one had waited for a processor is known no more.
   def note(sample)
     @first ||= sample
-    return if @last_active && sample.active - @last_active < NEXT_TO_NOTHING
+    return if @last_active && (sample.active - @last_active).abs < NEXT_TO_NOTHING
 
     @last_active = sample.active
     @last_active_at = @seconds

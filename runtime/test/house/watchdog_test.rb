@@ -58,6 +58,13 @@ class WatchdogTest < Minitest::Test
     assert_nil late_after(599, cpu: 0.0, active: 1.0)
   end
 
+  # One has waited for a processor for minutes, and none of those after it does.
+  def test_a_test_whose_children_come_and_go_lives
+    assert_nil late_after(300, cpu: 0.0, active: 1.0)
+    @active = 0.0
+    assert_nil late_after(200, cpu: 0.06)
+  end
+
   def test_a_little_now_and_then_is_not_nothing
     assert_nil(8.times.find { late_after(59) || late_after(1, cpu: 0.06) })
   end
