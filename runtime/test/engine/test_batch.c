@@ -146,6 +146,37 @@ TEST(a_batch_is_handed_over_as_often_as_a_run_waits) {
     end();
 }
 
+TEST(a_rest_is_handed_over_to_where_its_strand_has_moved) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    rs_scope scope;
+    rs_scope_open(machine, &scope, RS_NEVER, false);
+    rs_strand *first = spawn_batch(&scope);
+    add(first->batch, 1);
+    add(first->batch, 2);
+    rs_scope_close(machine, &scope);
+    CHECK(first->own.parent == &owner->own);
+    CHECK(rs_batch_open(machine, &scope) == NULL && rs_batch_open(machine, &owner->own) == first->batch);
+    park(0, RS_NEVER);
+    CHECK(begin_strand() == first && begins(first) == 1);
+    park(0, RS_NEVER);
+    rs_strand *second = rs_batch_hand_over(machine, first, &users[1]);
+    CHECK(second != NULL && second->own.parent == &owner->own);
+    CHECK_EQUAL(2, owner->own.live);
+    CHECK(begin_strand() == second && begins(second) == 2);
+    run_to_end(second);
+    rs_wake(machine, rs_strand_id(first), first->ticket, RS_WAKE_VALUE, 0);
+    CHECK(next() == first);
+    park_end();
+    run_to_end(first);
+    rs_wake(machine, rs_strand_id(owner), owner->ticket, RS_WAKE_VALUE, 0);
+    CHECK(next() == owner);
+    park_end();
+    rs_finish(machine);
+    end();
+}
+
 TEST(the_rest_that_nobody_takes_stays_with_its_strand) {
     begin();
     rs_strand *strand = start_later(1);

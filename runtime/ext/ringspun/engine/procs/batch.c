@@ -9,9 +9,10 @@
 
 rs_batch *rs_batch_open(const rs_machine *machine, const rs_scope *scope) {
     rs_batch *batch = RS_LINKED(machine->batches->all.first, rs_batch, link);
-    if (!batch || batch->closed || batch->at > 0 || batch->scope != scope) return NULL;
+    if (!batch || batch->closed || batch->at > 0) return NULL;
     const rs_strand *last = rs_run_last(&machine->strands);
-    return last && rs_strand_id(last) == batch->strand && last->state == RS_STRAND_NEW ? batch : NULL;
+    if (!last || rs_strand_id(last) != batch->strand || last->state != RS_STRAND_NEW) return NULL;
+    return last->own.parent == scope ? batch : NULL;
 }
 
 bool rs_batch_reserve(rs_machine *machine, uint32_t start_size) {
@@ -44,7 +45,6 @@ rs_strand *rs_batch_spawn(rs_machine *machine, rs_scope *scope, void *user) {
     if (!strand) return NULL;
     batches->spare = NULL;
     rs_links_prepend(&batches->all, &batch->link);
-    batch->scope = scope;
     give(strand, batch);
     return strand;
 }
@@ -74,7 +74,6 @@ void rs_batch_end(rs_machine *machine, rs_strand *strand) {
         free_batch(batch);
         return;
     }
-    batch->scope = NULL;
     batch->strand = RS_NO_ID;
     batch->at = batch->len = 0;
     batch->closed = false;
@@ -91,7 +90,7 @@ static rs_strand *hand_over(rs_machine *machine, rs_strand *strand, void *user, 
         rs_batch_end(machine, strand); /* and not only when the last run has ended its wait */
         return NULL;
     }
-    rs_strand *other = user ? spawn(machine, batch->scope, user) : NULL;
+    rs_strand *other = user ? spawn(machine, strand->own.parent, user) : NULL;
     if (!other) return NULL;
     strand->batch = NULL;
     give(other, batch);

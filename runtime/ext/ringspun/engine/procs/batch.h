@@ -6,7 +6,7 @@
  *
  * As long as no other strand becomes ready, starts are added to the same batch, for which one strand stands at the end of the run
  * queue (rs_batch_open). That strand begins one after the other (rs_batch_next). When one of them waits, or keeps the strand in
- * another way, the rest is handed over to another strand, which goes before all others (rs_batch_hand_over). So a run that does not
+ * another way, the rest is handed over to another strand of the same scope, which goes before all others (rs_batch_hand_over). So a run that does not
  * wait needs no strand of its own and no switch.
  */
 #ifndef RINGSPUN_BATCH_H
@@ -16,7 +16,6 @@
 
 typedef struct rs_batch {
     rs_link link;               /* in the machine's list */
-    rs_scope *scope;            /* into which its strands are spawned */
     rs_id strand;               /* in which its runs begin */
     uint32_t at, len;           /* those from `at` on have not begun */
     uint32_t capacity;
