@@ -15,16 +15,15 @@ module Ringspun
     end
   end
 
-  # Runs the block on this state's machine, and returns its value when all strands that it has spun have ended.
+  # Runs the block on this state's machine, and returns its value when all strands of the run have ended: those that the block has
+  # spun, and those that these have. Inside another run it is one of its own.
   def self.run
+    raise UsageError, "Ringspun.run needs a block" unless block_given?
+
     machine = Ringspun.machine
     machine.scope do |scope|
-      machine.__adopt(scope)
-      begin
-        yield machine
-      ensure
-        machine.__adopt(nil)
-      end
+      scope.__adopt
+      yield machine
     end
   end
 

@@ -40,7 +40,7 @@ struct rsm_strand {
     rs_op *op;                  /* that it waits for */
     rsm_answer answer;          /* of that */
     rsm_strand *joins;
-    rsm_scope *scope;           /* whose block has spun it; NULL: the machine's */
+    rsm_scope *scope;           /* whose block has spun it; NULL: it belongs to a run */
     rsm_strand *callee;         /* whose first wait or end it waits for (call_nonblock); NULL: that has ended */
     rsm_strand *caller;         /* the same from the other side */
     rs_turn turn;               /* its own, meanwhile */
@@ -80,7 +80,6 @@ struct rsm_machine {
     ptrdiff_t outer_depth;      /* and how deep */
     uint64_t number;            /* no other has it, and none will */
     uint32_t scopes;            /* objects that point to it */
-    rs_scope *spin_scope;       /* of Machine#spin */
     mrb_value self;
     mrb_value kept;             /* Array: by the index of a strand, several for each (rsm_kept) */
     mrb_value workers;          /* Array: fibers without a strand */
@@ -306,7 +305,7 @@ void rsm_run_ended(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb
 /* A wait that ends by itself: its time is up, or somebody wakes it. Anything else is raised. */
 mrb_value rsm_after_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result);
 
-/* A strand that runs the block in that scope, NULL: in the machine's; its handle. */
+/* A strand that runs the block in that scope, NULL: in the run's; its handle. */
 mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_value block);
 
 /* A strand of that scope has ended, with that error or nil. */
@@ -315,8 +314,8 @@ void rsm_scope_child_ended(mrb_state *mrb, rsm_machine *machine, rsm_scope *scop
 /* The machine ends before its heap: no scope belongs to it any more. */
 void rsm_scopes_outlive(rsm_machine *machine);
 
-/* What strands of Machine#spin belong to from now on; NULL: to no scope but the root's own. */
-void rsm_adopt(rsm_machine *machine, rsm_scope *scope);
+/* What a strand of Machine#spin belongs to: the innermost run around the running strand. */
+static inline rs_scope *rsm_run_scope(rsm_machine *machine) { return rs_scope_that_adopts(&machine->engine); }
 
 int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds);
 

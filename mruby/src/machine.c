@@ -58,7 +58,6 @@ static void drive(rsm_machine *machine) {
     machine->root.id = machine->engine.root;
     machine->root.raises = mrb_nil_value();
     rs_machine_drive(&machine->engine, &driver, machine, &machine->root);
-    machine->spin_scope = &rs_running(&machine->engine)->own;
     machine->thread = pthread_self();
     machine->open = true;
 }
@@ -161,19 +160,6 @@ static mrb_value machine_metrics(mrb_state *mrb, mrb_value self) {
     return metrics.hash;
 }
 
-void rsm_adopt(rsm_machine *machine, rsm_scope *scope) {
-    machine->spin_scope = scope ? &scope->engine : &rs_root(&machine->engine)->own;
-}
-
-/* What strands of Machine#spin belong to; nil: to no scope but the root's own. */
-static mrb_value machine_adopt(mrb_state *mrb, mrb_value self) {
-    mrb_value scope;
-    mrb_get_args(mrb, "o", &scope);
-    rsm_machine *machine = rsm_machine_of(mrb);
-    rsm_adopt(machine, mrb_nil_p(scope) ? NULL : DATA_PTR(scope));
-    return scope;
-}
-
 /* --- the gem --- */
 
 static mrb_value kept_array(mrb_state *mrb, mrb_value self, mrb_sym name) {
@@ -211,7 +197,6 @@ void mrb_mruby_ringspun_gem_init(mrb_state *mrb) {
     mrb_define_method(mrb, class, "backend", machine_backend, MRB_ARGS_NONE());
     mrb_define_method(mrb, class, "now", machine_now, MRB_ARGS_NONE());
     mrb_define_method(mrb, class, "metrics", machine_metrics, MRB_ARGS_NONE());
-    mrb_define_method(mrb, class, "__adopt", machine_adopt, MRB_ARGS_REQ(1));
     rsm_init_errors(mrb, module);
     rsm_init_strand(mrb, module, class);
     rsm_init_scope(mrb, module, class);

@@ -54,11 +54,11 @@ static mrb_value block_of(mrb_state *mrb, rsm_machine *machine, mrb_value self) 
 
 enum { START_PROC, START_BLOCK, START_EVALUATION, START_VALUES };
 
-static rsm_strand *new_batch(mrb_state *mrb, rsm_machine *machine) {
+static rsm_strand *new_batch(mrb_state *mrb, rsm_machine *machine, rs_scope *scope) {
     if (!rs_batch_reserve(&machine->engine, 1)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
     mrb_value starts = mrb_ary_new(mrb);
     rsm_strand *strand = new_strand(mrb, machine);
-    rs_strand *engine = rs_batch_spawn(&machine->engine, machine->spin_scope, strand);
+    rs_strand *engine = rs_batch_spawn(&machine->engine, scope, strand);
     if (!engine) no_room(mrb, machine, strand);
     strand->id = rs_strand_id(engine);
     strand->has_batch = true;
@@ -74,8 +74,9 @@ static void start(mrb_state *mrb, mrb_value self, mrb_value evaluation) {
     rsm_machine *machine = rsm_machine_of(mrb);
     mrb_value block = block_of(mrb, machine, self);
     mrb_value values[START_VALUES] = {[START_PROC] = self, [START_BLOCK] = block, [START_EVALUATION] = evaluation};
-    rs_batch *batch = rs_batch_open(&machine->engine, machine->spin_scope);
-    rsm_strand *strand = batch ? rs_strand_find(&machine->engine.strands, batch->strand)->user : new_batch(mrb, machine);
+    rs_scope *scope = rsm_run_scope(machine);
+    rs_batch *batch = rs_batch_open(&machine->engine, scope);
+    rsm_strand *strand = batch ? rs_strand_find(&machine->engine.strands, batch->strand)->user : new_batch(mrb, machine, scope);
     mrb_value starts = rsm_kept(machine, strand, RSM_KEPT_STARTS);
     for (int i = 0; i < START_VALUES; i++) mrb_ary_push(mrb, starts, values[i]);
     if (!rs_batch_add(batch ? batch : engine_of(machine, strand)->batch)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
@@ -111,7 +112,7 @@ static mrb_value proc_call_nonblock(mrb_state *mrb, mrb_value self) {
     rsm_check_boundary(mrb);
     rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
     rsm_strand *me = rsm_running(machine), *strand = new_strand(mrb, machine);
-    rs_strand *engine = rs_spawn_first(&machine->engine, machine->spin_scope, strand);
+    rs_strand *engine = rs_spawn_first(&machine->engine, rsm_run_scope(machine), strand);
     if (!engine) no_room(mrb, machine, strand);
     strand->id = rs_strand_id(engine);
     rs_strand_awaits_turn(engine);

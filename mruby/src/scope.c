@@ -18,7 +18,6 @@ static void forget_children(rsm_machine *machine, const rsm_scope *scope) {
 
 static void leave_machine(rsm_scope *scope) {
     rsm_machine *machine = scope->machine;
-    if (machine->spin_scope == &scope->engine) rsm_adopt(machine, NULL);
     machine->scopes--;
     scope->machine = NULL;
 }
@@ -71,6 +70,12 @@ static mrb_value machine_open_scope(mrb_state *mrb, mrb_value self) {
     /* The engine knows the generator that it is in by its address, which no other may have for so long. */
     if (mrb->c->prev) mrb_iv_set(mrb, object, mrb_intern_lit(mrb, "generator"), mrb_obj_value(mrb->c->fib));
     return object;
+}
+
+/* The scope of a run: Machine#spin puts strands into it. */
+static mrb_value scope_adopt(mrb_state *mrb, mrb_value self) {
+    rs_scope_make_adopt(&get(mrb, self)->engine);
+    return self;
 }
 
 static void take_error(mrb_state *mrb, rsm_scope *scope, mrb_value error) {
@@ -153,6 +158,7 @@ void rsm_init_scope(mrb_state *mrb, struct RClass *module, struct RClass *machin
     mrb_define_method(mrb, scope, "spin", scope_spin, MRB_ARGS_BLOCK());
     mrb_define_method(mrb, scope, "cancel", scope_cancel, MRB_ARGS_NONE());
     mrb_define_method(mrb, scope, "cancelled?", scope_cancelled_p, MRB_ARGS_NONE());
+    mrb_define_method(mrb, scope, "__adopt", scope_adopt, MRB_ARGS_NONE());
     mrb_define_method(mrb, scope, "__wait", scope_wait, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, scope, "__close", scope_close, MRB_ARGS_NONE());
     mrb_define_method(mrb, scope, "__timed_out?", scope_timed_out_p, MRB_ARGS_NONE());

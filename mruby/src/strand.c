@@ -20,7 +20,7 @@ mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_v
     rsm_strand *strand = mrb_calloc(mrb, 1, sizeof(*strand));
     struct RData *data = mrb_data_object_alloc(mrb, machine->strand_class, strand, &strand_type);
     mrb_value handle = mrb_obj_value(data);
-    rs_strand *engine = rs_spawn(&machine->engine, scope ? &scope->engine : machine->spin_scope, strand);
+    rs_strand *engine = rs_spawn(&machine->engine, scope ? &scope->engine : rsm_run_scope(machine), strand);
     if (!engine) mrb_raise(mrb, rsm_class(mrb, "LimitError"), "no room for one more strand");
     strand->id = rs_strand_id(engine);
     strand->scope = scope;

@@ -7,7 +7,7 @@ class Program
   KINDS = {
     number: [0, 2], wait: [1, 3], give_way: [1, 3], failure: [0, 1], rescued: [1, 3], ensured: [1, 3],
     all: [:some, 6], strand: [1, 2], within: [1, 2], limited: [:some, 3], cancelled: [:some, 3], failing: [:some, 2],
-    terminated: [1, 2], shielded: [1, 2], generator: [:some, 2], evaluation: [1, 3],
+    terminated: [1, 2], shielded: [1, 2], generator: [:some, 2], evaluation: [1, 3], nested: [1, 2],
     queue: [0, 2], pipe: [0, 2], mutex: [0, 1], semaphore: [0, 1], barrier: [0, 1], condition: [0, 1]
   }.freeze
   BAG = KINDS.flat_map { |kind, (_, weight)| [kind] * weight }.freeze
@@ -87,7 +87,7 @@ class Program
     when :terminated then value == :terminated
     when :rescued then @parts[0].rescued_as?(value)
     when :all, :generator then each_may_be?(value)
-    when :wait, :give_way, :ensured, :strand, :within, :shielded, :evaluation then @parts[0].may_be?(value)
+    when :wait, :give_way, :ensured, :strand, :within, :shielded, :evaluation, :nested then @parts[0].may_be?(value)
     else value == :well
     end
   end

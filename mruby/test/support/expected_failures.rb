@@ -7,7 +7,6 @@ class ExpectedFailures
   # generator => [[words of the failure, what is wrong in one sentence]]
   ALL = {
     "programs" => [
-      ["a strand of the run has not ended with it", "a nested Ringspun.run makes the outer one forget its strands"],
       ["Ringspun::TerminatedError: the strand was terminated or cancelled before it had a value",
        "a strand that is cancelled together with one that it awaits may be told of that one's end first, and fails by it"]
     ]

@@ -392,6 +392,41 @@ TEST(a_cancellation_goes_with_its_scope_when_an_inner_one_stays_open) {
     end();
 }
 
+/* --- whose a strand is for which the program names no scope --- */
+
+TEST(the_innermost_scope_that_adopts_has_the_strands_of_all_inside) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    CHECK(rs_scope_that_adopts(machine) == root_scope());
+    rs_scope outer, between, nested;
+    rs_scope_open(machine, &outer, RS_NEVER, false);
+    rs_scope_make_adopt(&outer);
+    rs_scope_open(machine, &between, RS_NEVER, true);
+    CHECK(rs_scope_that_adopts(machine) == &outer);
+    rs_strand *beside = spawn_into(&between);
+    rs_scope_open(machine, &nested, RS_NEVER, false);
+    rs_scope_make_adopt(&nested);
+    CHECK(rs_scope_that_adopts(machine) == &nested);
+    rs_strand *inside = spawn_into(rs_scope_that_adopts(machine));
+    park(0, RS_NEVER);
+    CHECK(next() == beside);
+    CHECK(rs_scope_that_adopts(machine) == &outer);
+    rs_finish(machine);
+    CHECK(next() == inside);
+    CHECK(rs_scope_that_adopts(machine) == &nested);
+    rs_finish(machine);
+    rs_wake(machine, rs_strand_id(owner), owner->ticket, RS_WAKE_VALUE, 0);
+    CHECK(next() == owner);
+    park_end();
+    rs_scope_close(machine, &nested);
+    CHECK(rs_scope_that_adopts(machine) == &outer);
+    rs_scope_close(machine, &between);
+    rs_scope_close(machine, &outer);
+    rs_finish(machine);
+    end();
+}
+
 /* --- stacks of the program's own inside a strand --- */
 
 static const void *stack_now;
@@ -437,6 +472,28 @@ TEST(a_scope_on_a_suspended_stack_is_aside) {
     CHECK(second.parent == &owner->own);
     rs_finish(machine);
     CHECK(second.closed);
+    end();
+}
+
+TEST(a_scope_on_a_suspended_stack_adopts_nothing) {
+    begin();
+    spawn();
+    next();
+    rs_scope outer, suspended;
+    rs_scope_open(machine, &outer, RS_NEVER, false);
+    rs_scope_make_adopt(&outer);
+    run_stack(1, 0);
+    rs_scope_open(machine, &suspended, RS_NEVER, false);
+    rs_scope_make_adopt(&suspended);
+    CHECK(rs_scope_that_adopts(machine) == &suspended);
+    run_stack(0, 0);
+    CHECK(rs_scope_that_adopts(machine) == &outer);
+    run_stack(1, 0);
+    CHECK(rs_scope_that_adopts(machine) == &suspended);
+    rs_scope_close(machine, &suspended);
+    run_stack(0, 0);
+    rs_scope_close(machine, &outer);
+    rs_finish(machine);
     end();
 }
 

@@ -193,6 +193,16 @@ void rs_scope_follow(rs_machine *machine) {
     put_in_order(machine, strand, outermost);
 }
 
+rs_scope *rs_scope_that_adopts(rs_machine *machine) {
+    const rs_strand *strand = rs_running(machine);
+    if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
+    rs_scope *scope = strand->scope;
+    while (scope && !scope->adopts) scope = scope->parent;
+    if (scope) return scope;
+    rs_strand *root = rs_root(machine);
+    return root ? &root->own : NULL;
+}
+
 void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause) {
     if (scope->cause != RS_NOT_CANCELLED || scope->closed) return;
     RS_CHECK(cause != RS_NOT_CANCELLED);

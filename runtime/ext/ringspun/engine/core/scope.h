@@ -42,6 +42,7 @@ typedef struct rs_scope {
     bool armed;                 /* its deadline and those above it are set */
     bool closed;
     bool aside;                 /* its stack is suspended: it does not govern what its owner runs */
+    bool adopts;                /* strands from inside that are spawned for no other scope belong to it */
     bool once;                  /* the driver takes its cancellation back when its owner has met it */
     rs_list waiters;            /* its owner, waiting for live to reach 0 */
 } rs_scope;
@@ -58,6 +59,12 @@ void rs_scope_close(struct rs_machine *machine, rs_scope *scope);
 /* Puts the open scopes of the running strand in the order in which they govern what it runs now, by the stacks that the
  * driver names (rs_driver.stack). Only for a strand that has scopes open on more than its first stack (`stacked`). */
 void rs_scope_follow(struct rs_machine *machine);
+
+/* The scope of strands for which the program names none: of those around what the running strand runs the innermost that adopts, else
+ * the root's own; NULL when the root has ended. */
+rs_scope *rs_scope_that_adopts(struct rs_machine *machine);
+
+static inline void rs_scope_make_adopt(rs_scope *scope) { scope->adopts = true; }
 
 /* A strand ends. */
 void rs_scope_close_all(struct rs_machine *machine, struct rs_strand *strand);
