@@ -25,16 +25,49 @@ module Ringspun
     def await_read(maxlen, outbuf = nil)
       bytes = Ringspun.machine.__read(fileno, maxlen) or raise EOFError, "end of file reached"
       outbuf ? outbuf.replace(bytes) : bytes
+    rescue ClosedError
+      raise IOError, "stream closed in another strand"
     end
 
     # Writes what there is room for, after a wait for some; returns how many bytes.
-    def await_written(string) = Ringspun.machine.__write(fileno, string)
+    def await_written(string)
+      Ringspun.machine.__write(fileno, string)
+    rescue ClosedError
+      raise IOError, "stream closed in another strand"
+    end
 
     # The evaluations of these two.
     def concurrently_read(maxlen, outbuf = nil) = concurrently { await_read(maxlen, outbuf) }
     def concurrently_write(string) = concurrently { await_written(string) }
 
-    def __readable(passed, within) = Ringspun.machine.__await_readable(passed, within, fileno)
-    def __writable(passed, within) = Ringspun.machine.__await_writable(passed, within, fileno)
+    def __readable(passed, within)
+      Ringspun.machine.__await_readable(passed, within, fileno)
+    rescue ClosedError
+      raise IOError, "stream closed in another strand"
+    end
+
+    def __writable(passed, within)
+      Ringspun.machine.__await_writable(passed, within, fileno)
+    rescue ClosedError
+      raise IOError, "stream closed in another strand"
+    end
+  end
+
+  # What an IO does before its own.
+  module IOClosing
+    # Waits of strands for it end first, by an IOError. May switch strands then.
+    def close
+      return super if closed?
+
+      descriptor = fileno
+      while Ringspun.__closing(descriptor)
+        return if closed? # by another strand
+      end
+      begin
+        super
+      ensure
+        Ringspun.__closed(descriptor)
+      end
+    end
   end
 end

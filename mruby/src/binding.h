@@ -93,6 +93,10 @@ struct rsm_machine {
 /* The machine of that state, which is open. */
 rsm_machine *rsm_machine_of(mrb_state *mrb);
 
+/* The machine that has ops on descriptors of the system: in a simulation the one outside. NULL: none is open, or it is another
+ * thread's. Opens none. */
+rsm_machine *rsm_machine_of_system(mrb_state *mrb);
+
 /* Another machine of that state, for as long as it is the current one. */
 rsm_machine *rsm_machine_new(mrb_state *mrb);
 void rsm_machine_open(mrb_state *mrb, rsm_machine *machine, const rs_backend *backend, const rs_options *options);
@@ -161,6 +165,9 @@ void rsm_check_string(mrb_state *mrb, mrb_value value, const char *what);
 
 /* What the system has answered to that request. */
 mrb_noreturn void rsm_fail(mrb_state *mrb, rsm_machine *machine, int64_t result, const rs_request *request);
+
+/* The descriptor of that request was closed. */
+mrb_noreturn void rsm_fail_closed(mrb_state *mrb, const rs_request *request);
 void rsm_init_errors(mrb_state *mrb, struct RClass *module);
 
 /* --- switch.c --- */

@@ -38,10 +38,12 @@ typedef struct {
     const rs_request *request;
     int64_t result;
     rsm_answer answer;
+    bool closed;                /* the descriptor, while the op waited: its number may mean another by now */
 } ended;
 
 static mrb_value answer_of(mrb_state *mrb, void *argument) {
     const ended *e = argument;
+    if (RS_UNLIKELY(e->closed)) rsm_fail_closed(mrb, e->request);
     if (e->result < 0) rsm_fail(mrb, e->machine, e->result, e->request);
     return e->answer(mrb, e->machine, e->request, e->result);
 }
@@ -83,7 +85,7 @@ static mrb_value end_inline(mrb_state *mrb, rsm_machine *machine, mrb_value valu
 static mrb_value answer_inline(mrb_state *mrb, rsm_machine *machine, const rs_request *request, int64_t result,
                                rsm_answer answer) {
     mrb_bool failed;
-    mrb_value value = answer_safely(mrb, (ended){machine, request, result, answer}, &failed);
+    mrb_value value = answer_safely(mrb, (ended){machine, request, result, answer, false}, &failed);
     free(request->owned);
     if (RS_UNLIKELY(failed)) mrb_exc_raise(mrb, value);
     return end_inline(mrb, machine, value);
@@ -111,7 +113,9 @@ mrb_value rsm_after_op(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand,
     mrb_bool failed = false;
     mrb_value value = mrb_nil_value();
     if (RS_LIKELY(kind == RS_WAKE_VALUE)) {
-        value = answer_safely(mrb, (ended){machine, &strand->op->request, result, strand->answer}, &failed);
+        const rs_op *op = strand->op;
+        ended e = {machine, &op->request, result, strand->answer, .closed = op->closing && result == -EBADF};
+        value = answer_safely(mrb, e, &failed);
     }
     rs_op_end(&machine->engine, strand->op);
     if (RS_UNLIKELY(failed)) mrb_exc_raise(mrb, value);
@@ -198,8 +202,15 @@ mrb_value rsm_poll(mrb_state *mrb, int fd, uint32_t events, mrb_value within) {
 
 /* --- descriptors of others: IO objects --- */
 
-static int number_of(mrb_state *mrb, mrb_value fd) {
-    return (int)rsm_int_arg(mrb, fd, 0, RS_DESCRIPTORS_MAX - 1, "a descriptor");
+/* The program may have closed the number, and opened another of that number, without the machine. */
+static int number_of(mrb_state *mrb, mrb_value number) {
+    int fd = (int)rsm_int_arg(mrb, number, 0, RS_DESCRIPTORS_MAX - 1, "a descriptor");
+    rs_machine *engine = &rsm_machine_of(mrb)->engine;
+    if (rs_is_simulated(engine)) {
+        mrb_raise(mrb, rsm_class(mrb, "UsageError"), "a simulated machine knows only the descriptors that it made, as a Stream");
+    }
+    rs_descriptor_forget(engine->descriptors, fd);
+    return fd;
 }
 
 static mrb_value machine_read(mrb_state *mrb, mrb_value self) {
@@ -224,6 +235,37 @@ static mrb_value machine_await_writable(mrb_state *mrb, mrb_value self) {
     return rsm_poll(mrb, number_of(mrb, arguments[2]), POLLOUT, arguments[1]);
 }
 
+static mrb_value after_op_on_it(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    rsm_raise_wake(mrb, machine, kind);
+    return mrb_true_value();
+}
+
+/* One step of IO#close. True: ops were on its descriptor, whose strands have been told; ask again, if no other strand has closed it
+ * meanwhile. */
+static mrb_value module_closing(mrb_state *mrb, mrb_value self) {
+    int fd = (int)mrb_integer(mrb_get_arg1(mrb));
+    rsm_machine *machine = rsm_machine_of_system(mrb);
+    if (!machine || !rs_descriptor_has_ops(machine->engine.descriptors, fd)) return mrb_false_value();
+    if (machine != rsm_machine_of(mrb)) {
+        mrb_raise(mrb, rsm_class(mrb, "UsageError"), "close: strands wait for it of the machine outside, which stands still");
+    }
+    rsm_check_boundary(mrb);
+    rs_machine *engine = &machine->engine;
+    rs_descriptor_close_begin(engine, fd); /* or another strand has done it */
+    if (rs_descriptor_closing(engine, fd) == 0) return mrb_false_value();
+    return rsm_wait_in(mrb, machine, &engine->descriptors->closers, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, after_op_on_it);
+}
+
+/* The number is free. */
+static mrb_value module_closed(mrb_state *mrb, mrb_value self) {
+    int fd = (int)mrb_integer(mrb_get_arg1(mrb));
+    rsm_machine *machine = rsm_machine_of_system(mrb);
+    if (!machine || !rs_descriptor_is_closing(machine->engine.descriptors, fd)) return mrb_nil_value();
+    rs_descriptor_drop(&machine->engine, fd);
+    rs_descriptor_close_end(&machine->engine, fd);
+    return mrb_nil_value();
+}
+
 /* --- signals --- */
 
 static void do_nothing(int signal) { (void)signal; }
@@ -239,7 +281,11 @@ void rsm_init_io(mrb_state *mrb, struct RClass *module, struct RClass *machine) 
     mrb_define_method(mrb, machine, "__write", machine_write, MRB_ARGS_REQ(2));
     mrb_define_method(mrb, machine, "__await_readable", machine_await_readable, MRB_ARGS_REQ(3));
     mrb_define_method(mrb, machine, "__await_writable", machine_await_writable, MRB_ARGS_REQ(3));
+    mrb_define_module_function(mrb, module, "__closing", module_closing, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, module, "__closed", module_closed, MRB_ARGS_REQ(1));
     if (mrb_class_defined(mrb, "IO")) {
-        mrb_include_module(mrb, mrb_class_get(mrb, "IO"), mrb_define_module_under(mrb, module, "IOMethods"));
+        struct RClass *io = mrb_class_get(mrb, "IO");
+        mrb_include_module(mrb, io, mrb_define_module_under(mrb, module, "IOMethods"));
+        mrb_prepend_module(mrb, io, mrb_define_module_under(mrb, module, "IOClosing"));
     }
 }

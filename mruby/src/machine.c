@@ -107,8 +107,12 @@ void rsm_machine_make_current(mrb_state *mrb, rsm_machine *machine) {
 }
 
 /* A ring answers the thread that has opened it, and no other; it may be closed by any. */
+static bool answers_here(const rsm_machine *machine) {
+    return machine->engine.backend != &rs_backend_uring || pthread_equal(machine->thread, pthread_self());
+}
+
 static void check_thread(mrb_state *mrb, const rsm_machine *machine) {
-    if (machine->engine.backend != &rs_backend_uring || pthread_equal(machine->thread, pthread_self())) return;
+    if (answers_here(machine)) return;
     mrb_raise(mrb, rsm_class(mrb, "UsageError"), "this mrb_state's machine was opened on another thread, to which its io_uring belongs; "
               "RINGSPUN_BACKEND=epoll lets a state go from thread to thread");
 }
@@ -127,6 +131,17 @@ rsm_machine *rsm_machine_of(mrb_state *mrb) {
     last.mrb = mrb;
     last.changes = now;
     return last.machine;
+}
+
+static rsm_machine *outside(mrb_state *mrb, const rsm_machine *machine) {
+    mrb_value outer = mrb_iv_get(mrb, machine->self, mrb_intern_lit(mrb, "outer"));
+    return mrb_nil_p(outer) ? NULL : mrb_data_get_ptr(mrb, outer, &machine_type);
+}
+
+rsm_machine *rsm_machine_of_system(mrb_state *mrb) {
+    rsm_machine *machine = current(mrb);
+    while (machine && machine->open && rs_is_simulated(&machine->engine)) machine = outside(mrb, machine);
+    return machine && machine->open && answers_here(machine) ? machine : NULL;
 }
 
 /* --- methods --- */
@@ -234,7 +249,5 @@ void rsm_machine_close(rsm_machine *machine) {
 /* The state may end in a simulation, with machines that stand still meanwhile. */
 void mrb_mruby_ringspun_gem_final(mrb_state *mrb) {
     atomic_fetch_add(&changes, 1);
-    for (mrb_value self = current(mrb)->self; !mrb_nil_p(self); self = mrb_iv_get(mrb, self, mrb_intern_lit(mrb, "outer"))) {
-        rsm_machine_close(mrb_data_get_ptr(mrb, self, &machine_type));
-    }
+    for (rsm_machine *machine = current(mrb); machine; machine = outside(mrb, machine)) rsm_machine_close(machine);
 }
