@@ -41,11 +41,12 @@ module Ringspun
         value = yield scope
       rescue Cancelled => cancelled
       rescue Exception => error
+        error = scope.__first_error || error
       ensure
         scope.cancel if cancelled || error
         begin
           while (ended_by = scope.__wait(cancelled || error ? true : false))
-            ended_by.is_a?(Cancelled) ? cancelled ||= ended_by : error ||= ended_by
+            ended_by.is_a?(Cancelled) ? cancelled ||= ended_by : error ||= scope.__first_error || ended_by
             scope.cancel
           end
         rescue UsageError => error # a function in C has resumed the generator that the scope is in

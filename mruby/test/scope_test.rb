@@ -118,6 +118,19 @@ class ScopeTest < Minitest::Test
     assert_includes error.message, "nothing will wake"
   end
 
+  # The block goes on with a value that it had waited for, when a child has failed meanwhile.
+  def test_a_childs_error_that_came_before_the_blocks
+    error = assert_raises(ArgumentError) do
+      in_scope do |scope|
+        first = scope.spin { machine.yield }
+        scope.spin { machine.yield and raise ArgumentError, "child" }
+        first.await
+        raise IndexError, "block"
+      end
+    end
+    assert_equal "child", error.message
+  end
+
   def test_seconds_are_numbers_that_are_not_negative
     [-1, -0.5, 0.0 / 0].each { |seconds| assert_raises(Ringspun::UsageError) { machine.timeout(seconds) { nil } } }
     assert_raises(TypeError) { wait("1") }
