@@ -85,7 +85,7 @@ struct rsm_machine {
     mrb_value workers;          /* Array: fibers without a strand */
     rs_links streams;           /* those that have a descriptor */
     rsm_strand *spare_runs;     /* memory for runs of procs, linked by `callee` */
-    struct RClass *strand_class, *cancelled_class, *stream_class, *evaluation_class;
+    struct RClass *strand_class, *cancelled_class, *terminated_class, *stream_class, *evaluation_class;
     rsm_call plain_call, call_with_arguments;
     mrb_sym block_name, evaluation_class_name, kept_name, result_name; /* to look one up takes longer than a wait */
 };
@@ -281,6 +281,11 @@ bool rsm_is_concluded(mrb_state *mrb, mrb_value self);
 /* Its run has ended like that, or never begins. What it is concluded to. */
 mrb_value rsm_evaluation_ended(mrb_state *mrb, rsm_machine *machine, mrb_value self, mrb_value result);
 
+/* Raises the error by which another strand or evaluation has ended. In place of a TerminatedError a strand that is cancelled itself
+ * gets Cancelled, so that it does not matter which of the two ends first. */
+mrb_noreturn void rsm_raise_result(mrb_state *mrb, mrb_value error);
+
+/* Raises a result that is an exception. */
 mrb_value rsm_raise_or_return(mrb_state *mrb, mrb_value result);
 
 /* What Evaluation#resume! was given. */

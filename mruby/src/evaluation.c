@@ -151,8 +151,15 @@ mrb_value rsm_evaluation_ended(mrb_state *mrb, rsm_machine *machine, mrb_value s
 
 bool rsm_is_concluded(mrb_state *mrb, mrb_value self) { return rs_is_concluded(&get(mrb, self)->engine); }
 
+void rsm_raise_result(mrb_state *mrb, mrb_value error) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    bool terminated = mrb_obj_is_kind_of(mrb, error, machine->terminated_class);
+    if (terminated && rs_refusal(&machine->engine, 0) == RS_WAKE_CANCEL) rsm_raise_wake(mrb, machine, RS_WAKE_CANCEL);
+    mrb_exc_raise(mrb, error);
+}
+
 mrb_value rsm_raise_or_return(mrb_state *mrb, mrb_value result) {
-    if (RS_UNLIKELY(mrb_exception_p(result))) mrb_exc_raise(mrb, result);
+    if (RS_UNLIKELY(mrb_exception_p(result))) rsm_raise_result(mrb, result);
     return result;
 }
 

@@ -194,6 +194,7 @@ rsm_machine *rsm_machine_new(mrb_state *mrb) {
     machine->workers = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "workers"));
     machine->strand_class = rsm_class(mrb, "Strand");
     machine->cancelled_class = rsm_class(mrb, "Cancelled");
+    machine->terminated_class = rsm_class(mrb, "TerminatedError");
     machine->stream_class = rsm_class(mrb, "Stream");
     machine->evaluation_class = rsm_class(mrb, "Evaluation");
     machine->block_name = mrb_intern_lit(mrb, "@block");

@@ -90,9 +90,9 @@ static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
 /* The one joined is an argument of the waiting method, and lives as long as that call. */
 static mrb_value outcome(mrb_state *mrb, rsm_strand *strand, mrb_value handle) {
     mrb_value result = mrb_iv_get(mrb, handle, mrb_intern_lit(mrb, "result"));
-    if (strand->outcome == RSM_FAILED) mrb_exc_raise(mrb, result);
+    if (strand->outcome == RSM_FAILED) rsm_raise_result(mrb, result);
     if (strand->outcome == RSM_CANCELLED) {
-        mrb_raise(mrb, rsm_class(mrb, "TerminatedError"), "the strand was terminated or cancelled before it had a value");
+        rsm_raise_result(mrb, rsm_error(mrb, "TerminatedError", "the strand was terminated or cancelled before it had a value"));
     }
     return result;
 }

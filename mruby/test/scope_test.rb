@@ -118,6 +118,49 @@ class ScopeTest < Minitest::Test
     assert_includes error.message, "nothing will wake"
   end
 
+  # One is terminated, and their scope cancelled before the other, which waits for it, goes on.
+  def test_who_is_cancelled_too_gets_cancelled_and_no_terminated_error
+    seen = nil
+    ending = Ringspun::Queue.new
+    assert_nil(in_scope do |scope|
+      other = scope.spin do
+        wait(60)
+      ensure
+        ending.push(:now)
+      end
+      scope.spin do
+        other.await
+      rescue Ringspun::Error, Ringspun::Cancelled => error
+        seen = error.class
+        raise error
+      end
+      scope.spin { ending.pop and scope.cancel }
+      machine.yield
+      machine.terminate(other)
+      wait(60)
+    end)
+    assert_equal Ringspun::Cancelled, seen
+  end
+
+  def test_one_that_has_ended_before
+    in_scope do |scope|
+      ended = [scope.spin { wait(60) }, machine.spin { raise ArgumentError }, scope.spin { :value }]
+      machine.yield
+      machine.terminate(ended[0])
+      machine.yield until ended[0].done?
+      assert_raises(Ringspun::TerminatedError) { ended[0].await }
+      run = concurrently { wait(60) }
+      run.conclude_to(Ringspun::TerminatedError.new("mine"))
+      assert_equal "mine", assert_raises(Ringspun::TerminatedError) { run.await_result }.message
+      scope.cancel
+      assert_raises(Ringspun::Cancelled) { ended[0].await }
+      assert_raises(Ringspun::Cancelled) { run.await_result }
+      assert_raises(ArgumentError) { ended[1].await }
+      assert_equal :value, ended[2].await
+      assert_raises(Ringspun::TerminatedError) { machine.shield { ended[0].await } }
+    end
+  end
+
   # The block goes on with a value that it had waited for, when a child has failed meanwhile.
   def test_a_childs_error_that_came_before_the_blocks
     error = assert_raises(ArgumentError) do

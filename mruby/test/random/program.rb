@@ -17,13 +17,17 @@ class Program
   attr_reader :name, :kind, :numbers, :parts
 
   # @param random [Random]
-  def self.draw(random, name = "1", depth = 0)
+  # @param in_run [Boolean] whether a run of its own is around it, with which its strands and evaluations are cancelled: also while
+  #   somebody waits for them in a shield
+  def self.draw(random, name = "1", depth = 0, in_run: false)
     kind = depth == DEPTH_MAX ? LEAVES[random.rand(LEAVES.size)] : BAG[random.rand(BAG.size)]
     kind = :all if depth == 0
+    kind = :within if kind == :shielded && in_run
     inside = KINDS[kind][0]
     count = inside == :some ? 1 + random.rand(3) : inside
     numbers = Array.new(4) { random.rand(1000) }
-    new(name, kind, numbers, Array.new(count) { |index| draw(random, "#{name}.#{index + 1}", depth + 1) })
+    in_run ||= kind == :nested
+    new(name, kind, numbers, Array.new(count) { |index| draw(random, "#{name}.#{index + 1}", depth + 1, in_run: in_run) })
   end
 
   # What takes the place of a step that is left out.

@@ -265,9 +265,12 @@ static inline bool rsb_is_exception(VALUE info) {
     return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);
 }
 
+/* Raises the error by which another strand or evaluation has ended. In place of a TerminatedError a strand that is cancelled itself
+ * gets Cancelled, so that it does not matter which of the two ends first. */
+NORETURN(void rsb_raise_result(VALUE error));
 /* Raises a result that is an exception. */
 static inline VALUE rsb_raise_or_return(VALUE result) {
-    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rb_exc_raise(result);
+    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rsb_raise_result(result);
     return result;
 }
 

@@ -23,6 +23,15 @@ void rsb_fail(int64_t result, const char *what, int fd) {
     rb_syserr_fail(error, what);
 }
 
+void rsb_raise_result(VALUE error) {
+    rsb_machine *machine = rsb_existing();
+    bool in_strand = machine && machine->open && !rsb_between_strands(machine);
+    if (in_strand && rb_obj_is_kind_of(error, rsb_eTerminated) && rs_refusal(&machine->engine, 0) == RS_WAKE_CANCEL) {
+        rsb_raise_wake(machine, RS_WAKE_CANCEL);
+    }
+    rb_exc_raise(error);
+}
+
 void rsb_suppress(VALUE error, VALUE others) { rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, error, others); }
 
 void rsb_init_errors(void) {

@@ -298,12 +298,23 @@ void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand) {
     rsb_raise_wake(machine, kind);
 }
 
+#define TERMINATED "the strand was terminated or cancelled before it had a value"
+
+static VALUE error_of(rsb_machine *machine, const rsb_strand *strand) {
+    if (!NIL_P(strand->error)) rsb_unread_read(machine, strand->self);
+    else if (strand->cancelled) return rb_exc_new_cstr(rsb_eTerminated, TERMINATED);
+    return strand->error;
+}
+
 VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand) {
-    if (!NIL_P(strand->error)) {
-        rsb_unread_read(machine, strand->self);
-        rb_exc_raise(strand->error);
-    }
-    if (strand->cancelled) rb_raise(rsb_eTerminated, "the strand was terminated or cancelled before it had a value");
+    VALUE error = error_of(machine, strand);
+    if (!NIL_P(error)) rb_exc_raise(error);
+    return strand->value;
+}
+
+static VALUE awaited(rsb_machine *machine, rsb_strand *strand) {
+    VALUE error = error_of(machine, strand);
+    if (!NIL_P(error)) rsb_raise_result(error);
     return strand->value;
 }
 
@@ -381,7 +392,7 @@ static VALUE machine_await(int argc, VALUE *argv, VALUE self) {
     }
     suppress_other_errors(machine, strands);
     VALUE values = rb_ary_new_capa(count);
-    for (long i = 0; i < count; i++) rb_ary_push(values, rsb_strand_result(machine, rsb_strand_data(RARRAY_AREF(strands, i))));
+    for (long i = 0; i < count; i++) rb_ary_push(values, awaited(machine, rsb_strand_data(RARRAY_AREF(strands, i))));
     RB_GC_GUARD(strands);
     return values;
 }
@@ -426,7 +437,7 @@ static VALUE strand_await(VALUE self) {
     rsb_machine *machine;
     rsb_strand *strand = own_strand(self, &machine);
     rsb_strand_wait(machine, strand);
-    return rsb_strand_result(machine, strand);
+    return awaited(machine, strand);
 }
 
 /* Waits until the strand has ended; like {#await}, but returns the strand.
