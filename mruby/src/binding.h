@@ -68,6 +68,15 @@ typedef struct {
     int local;                  /* its local variable with the evaluation */
 } rsm_call;
 
+typedef struct rsm_period rsm_period;
+
+/* Fibers without a strand. */
+typedef struct {
+    mrb_value fibers;           /* Array */
+    mrb_int unneeded;           /* during this period, at least */
+    rsm_period *period;         /* NULL: none has begun, or it is over */
+} rsm_workers;
+
 struct rsm_machine {
     rs_machine engine;
     rs_rooms rooms;
@@ -82,7 +91,7 @@ struct rsm_machine {
     uint32_t scopes;            /* objects that point to it */
     mrb_value self;
     mrb_value kept;             /* Array: by the index of a strand, several for each (rsm_kept) */
-    mrb_value workers;          /* Array: fibers without a strand */
+    rsm_workers workers;
     rs_links streams;           /* those that have a descriptor */
     rsm_strand *spare_runs;     /* memory for runs of procs, linked by `callee` */
     struct RClass *strand_class, *cancelled_class, *terminated_class, *stream_class, *evaluation_class;
@@ -138,6 +147,35 @@ static inline void rsm_forget_kept(rsm_machine *machine, const rsm_strand *stran
     mrb_value *first = RARRAY_PTR(machine->kept) + rsm_kept_at(strand, 0), *end = RARRAY_PTR(machine->kept) + RARRAY_LEN(machine->kept);
     for (int what = 0; what < RSM_KEPT && first + what < end; what++) first[what] = mrb_nil_value();
 }
+
+/* --- workers.c --- */
+
+static inline mrb_int rsm_workers_len(const rsm_workers *workers) { return RARRAY_LEN(workers->fibers); }
+
+/* nil: there is none. */
+static inline mrb_value rsm_workers_take(mrb_state *mrb, rsm_workers *workers) {
+    mrb_value fiber = mrb_ary_pop(mrb, workers->fibers);
+    if (rsm_workers_len(workers) < workers->unneeded) workers->unneeded = rsm_workers_len(workers);
+    return fiber;
+}
+
+static inline void rsm_workers_put(mrb_state *mrb, rsm_workers *workers, mrb_value fiber) {
+    mrb_ary_push(mrb, workers->fibers, fiber);
+}
+
+/* A pool of fewer is not worth shrinking. */
+#define RSM_WORKERS_KEPT 128
+
+/* Leaves to the collector what was not needed, if there was a collection. */
+void rsm_workers_period_is_over(mrb_state *mrb, rsm_machine *machine);
+static inline void rsm_workers_shrink(mrb_state *mrb, rsm_machine *machine) {
+    const rsm_workers *workers = &machine->workers;
+    if (RS_LIKELY(workers->period || rsm_workers_len(workers) <= RSM_WORKERS_KEPT)) return;
+    rsm_workers_period_is_over(mrb, machine);
+}
+
+/* The machine is closed. */
+void rsm_workers_close(rsm_workers *workers);
 
 /* --- errors.c --- */
 

@@ -29,6 +29,7 @@ static _Thread_local struct {
 /* --- opening --- */
 
 static void machine_free(mrb_state *mrb, void *data) {
+    rsm_workers_close(&((rsm_machine *)data)->workers);
     rsm_free_spare_runs(mrb, data);
     mrb_free(mrb, data);
 }
@@ -171,7 +172,7 @@ static mrb_value machine_metrics(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     metrics_of metrics = {mrb, mrb_hash_new(mrb)};
     rs_metrics_each(&machine->engine, put_metric, &metrics);
-    put_metric(&metrics, "idle_fibers", (uint64_t)RARRAY_LEN(machine->workers));
+    put_metric(&metrics, "idle_fibers", (uint64_t)rsm_workers_len(&machine->workers));
     return metrics.hash;
 }
 
@@ -191,7 +192,7 @@ rsm_machine *rsm_machine_new(mrb_state *mrb) {
     machine->root_context = mrb->root_c;
     machine->self = mrb_obj_value(mrb_data_object_alloc(mrb, rsm_class(mrb, "Machine"), machine, &machine_type));
     machine->kept = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "kept"));
-    machine->workers = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "workers"));
+    machine->workers.fibers = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "workers"));
     machine->strand_class = rsm_class(mrb, "Strand");
     machine->cancelled_class = rsm_class(mrb, "Cancelled");
     machine->terminated_class = rsm_class(mrb, "TerminatedError");

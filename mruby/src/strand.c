@@ -76,7 +76,8 @@ static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
         mrb_value block = rsm_next_run(mrb, machine, strand);
         if (RS_LIKELY(!mrb_nil_p(block))) return block;
     }
-    mrb_ary_push(mrb, machine->workers, rsm_kept(machine, strand, RSM_KEPT_FIBER));
+    rsm_workers_put(mrb, &machine->workers, rsm_kept(machine, strand, RSM_KEPT_FIBER));
+    rsm_workers_shrink(mrb, machine);
     rsm_forget_kept(machine, strand);
     rs_finish(&machine->engine);
     if (strand->runs_proc) rsm_spare_run(machine, strand);

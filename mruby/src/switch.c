@@ -127,7 +127,7 @@ static mrb_value begin_new(mrb_state *mrb, rsm_machine *machine, mrb_value fiber
 static mrb_value begin(mrb_state *mrb, rsm_machine *machine, rs_strand *engine) {
     rsm_strand *strand = engine->user;
     mrb_value block = strand->runs_proc ? rsm_first_run(mrb, machine, strand) : rsm_kept(machine, strand, RSM_KEPT_FIBER);
-    mrb_value fiber = mrb_ary_pop(mrb, machine->workers);
+    mrb_value fiber = rsm_workers_take(mrb, &machine->workers);
     bool is_new = mrb_nil_p(fiber);
     if (is_new) fiber = mrb_fiber_new(mrb, mrb_proc_ptr(worker_body(mrb)));
     strand->context = context_of(fiber);
@@ -148,7 +148,8 @@ static mrb_value go_on(mrb_state *mrb, rsm_machine *machine, rs_strand *next) {
     return strand->epilogue(mrb, machine, strand, kind, result);
 }
 
-static void idle(rsm_machine *machine, rs_decision decision) {
+static void idle(mrb_state *mrb, rsm_machine *machine, rs_decision decision) {
+    rsm_workers_shrink(mrb, machine);
     if (decision.verdict == RS_SLEEP) rs_sleep(&machine->engine, decision.deadline_ns);
     else if (!rs_break_deadlock(&machine->engine)) rs_sleep(&machine->engine, RS_NEVER);
 }
@@ -157,7 +158,7 @@ mrb_value rsm_next(mrb_state *mrb, rsm_machine *machine) {
     for (;;) {
         rs_decision decision = rs_next(&machine->engine);
         if (RS_LIKELY(decision.verdict == RS_RUN)) return go_on(mrb, machine, decision.strand);
-        idle(machine, decision);
+        idle(mrb, machine, decision);
     }
 }
 

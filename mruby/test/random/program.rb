@@ -17,8 +17,8 @@ class Program
   attr_reader :name, :kind, :numbers, :parts
 
   # @param random [Random]
-  # @param in_run [Boolean] whether a run of its own is around it, with which its strands and evaluations are cancelled: also while
-  #   somebody waits for them in a shield
+  # @param in_run [Boolean] whether a run is around it, with which its strands and evaluations are cancelled: also while somebody
+  #   waits for them in a shield
   def self.draw(random, name = "1", depth = 0, in_run: false)
     kind = depth == DEPTH_MAX ? LEAVES[random.rand(LEAVES.size)] : BAG[random.rand(BAG.size)]
     kind = :all if depth == 0
