@@ -22,7 +22,8 @@ MRuby::Gem::Specification.new("mruby-ringspun") do |spec|
   cc.include_paths << engine << File.dirname(engine)
   linker.libraries << "pthread"
   exts = [build.exts.object]
-  exts << build.exts.presym_preprocessed if build.presym_enabled?
+  # Symbols that are known before: mruby 3 can do without, and says whether it does.
+  exts << build.exts.presym_preprocessed if !build.respond_to?(:presym_enabled?) || build.presym_enabled?
   exts.each { |ext| cc.define_rules("#{build_dir}/engine", engine, ext) }
   spec.objs += sources.map { |source| source.delete_suffix(".c").sub(engine, "#{build_dir}/engine") + build.exts.object }
 end

@@ -110,8 +110,8 @@ end
 # The programs in the documents.
 def mruby_documents_pass(backend, build = "plain")
   pass("mruby's documents, #{build}, on #{backend}", RbConfig.ruby, "-w", "bin/support/run_tests.rb",
-       "mruby/test/house/guide_test.rb",
-       env: { "MRUBY" => File.expand_path(mruby_program(build)), "RINGSPUN_BACKEND" => backend })
+       "mruby/test/house/guide_test.rb", "mruby/test/house/build_test.rb",
+       env: { "MRUBY_SRC" => MRUBY_SRC, "MRUBY" => File.expand_path(mruby_program(build)), "RINGSPUN_BACKEND" => backend })
 end
 
 desc "The tests of the gem for mruby, on io_uring and epoll"

@@ -1,0 +1,138 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "open3"
+require "rbconfig"
+
+# What mrbgem.rake asks of mruby's build system, in each version that the gem supports. Only one version's source may be here, and
+# a build of the gem shows nothing of the others.
+class BuildTest < Minitest::Test
+  ROOT = File.expand_path("../../..", __dir__)
+  SOURCE = ENV.fetch("MRUBY_SRC", "#{ROOT}/tmp/mruby/source")
+  VERSIONS = %w[3.3 4.0].freeze
+
+  # Class of mruby's => method => the versions that have it. What 4.0 has is noted of its tag 4.0.0, and asked of its source where
+  # MRUBY_SRC names that.
+  METHODS = {
+    "MRuby::Gem::Specification" => {
+      license: VERSIONS, author: VERSIONS, summary: VERSIONS, add_dependency: VERSIONS, build: VERSIONS, cc: VERSIONS,
+      linker: VERSIONS, build_dir: VERSIONS, objs: VERSIONS
+    },
+    "MRuby::Build" => { gems: VERSIONS, exts: VERSIONS, presym_enabled?: %w[3.3] },
+    "MRuby::Build::Exts" => { object: VERSIONS, presym_preprocessed: VERSIONS },
+    "MRuby::Command::Compiler" => { flags: VERSIONS, defines: VERSIONS, include_paths: VERSIONS, define_rules: VERSIONS },
+    "MRuby::Command::Linker" => { libraries: VERSIONS }
+  }.freeze
+
+  # An object of that class in that version, which notes what is called. What it has not raises a NoMethodError.
+  class Recorded < BasicObject
+    def initialize(type, version, called, answers)
+      @type = type
+      @names = METHODS.fetch(type).select { |_, versions| versions.include?(version) }.keys
+      @called = called
+      @answers = answers
+    end
+
+    def respond_to?(name, *) = @names.include?(name)
+    def __dir__ = "#{ROOT}/mruby"
+    def instance_exec(*, &) = super
+
+    def method_missing(name, *arguments, &)
+      asked = name.to_s.delete_suffix("=").to_sym
+      ::Kernel.raise ::NoMethodError, "#{@type} has no #{name}" unless @names.include?(asked)
+
+      @called[[@type, asked]] = true
+      answer = @answers[asked]
+      ::Proc === answer ? answer.call(*arguments, &) : answer
+    end
+  end
+
+  # As the file sees mruby.
+  module Sandbox
+    module MRuby
+      module Gem
+        class Specification
+          class << self
+            attr_accessor :block
+
+            def new(_name, &block)
+              self.block = block
+            end
+          end
+        end
+      end
+    end
+  end
+
+  VERSIONS.each do |version|
+    define_method("test_mrbgem_rake_asks_nothing_that_#{version.tr(".", "_")}_lacks") do
+      called = {}
+      rules = run_file(version, called)
+      assert_equal [".o", ".pi"], rules, "for objects, and for the scan for symbols"
+      listed = METHODS.flat_map { |type, names| names.select { |_, all| all.include?(version) }.keys.map { |name| [type, name] } }
+      assert_equal listed.sort, called.keys.sort
+    end
+  end
+
+  def test_a_method_that_a_version_lacks_is_found
+    spec = Recorded.new("MRuby::Build", "4.0", {}, {})
+    refute spec.respond_to?(:presym_enabled?)
+    assert_raises(NoMethodError) { spec.presym_enabled? }
+  end
+
+  # And says which version that is.
+  def test_the_source_that_is_here_has_what_is_listed
+    version = version_of_source
+    assert_includes VERSIONS, version
+    puts "mruby #{(VERSIONS - [version]).join(" and ")} was not built: #{SOURCE} has #{version}"
+    METHODS.each do |type, names|
+      expected = names.select { |_, versions| versions.include?(version) }.keys
+      there = methods_of_source(type)
+      assert_empty expected - there, "#{type} of #{version} lacks them"
+      assert_empty (names.keys - expected) & there, "#{type} of #{version} has them"
+    end
+  end
+
+  private
+
+  def run_file(version, called)
+    block = block_of_file
+    rules = []
+    record = ->(type, answers) { Recorded.new(type, version, called, answers) }
+    exts = record.call("MRuby::Build::Exts", object: ".o", presym_preprocessed: ".pi")
+    build = record.call("MRuby::Build", gems: [], exts: exts, presym_enabled?: true)
+    compiler = record.call("MRuby::Command::Compiler", flags: [], defines: [], include_paths: [],
+                                                       define_rules: ->(_, _, ext) { rules << ext })
+    linker = record.call("MRuby::Command::Linker", libraries: [])
+    spec = record.call("MRuby::Gem::Specification", build: build, cc: compiler, linker: linker, build_dir: "build", objs: [],
+                                                    license: nil)
+    spec.instance_exec(spec, &block)
+    rules
+  end
+
+  # It sees the local variables here, and there are none.
+  def block_of_file
+    Sandbox.module_eval(File.read("#{ROOT}/mruby/mrbgem.rake"), "#{ROOT}/mruby/mrbgem.rake")
+    Sandbox::MRuby::Gem::Specification.block
+  end
+
+  def version_of_source
+    header = File.read("#{SOURCE}/include/mruby/version.h")
+    %w[MAJOR MINOR].map { |part| header[/^#define MRUBY_RELEASE_#{part} (\d+)/, 1] }.join(".")
+  end
+
+  def methods_of_source(type)
+    program = <<~RUBY
+      MRUBY_ROOT = #{SOURCE.dump}
+      $:.unshift "\#{MRUBY_ROOT}/lib"
+      require "mruby/core_ext"
+      require "mruby/build"
+      require "mruby/gem"
+      names = #{type}.instance_methods
+      puts names, names.grep(/=\\z/).map { |name| name.to_s.delete_suffix("=") }
+    RUBY
+    out, err, status = Open3.capture3(RbConfig.ruby, "-W0", "-rrake", "-e", program)
+    assert_predicate status, :success?, err
+    out.split.map(&:to_sym)
+  end
+end
