@@ -33,7 +33,8 @@ MRUBY_BUILDS = {
 }.freeze
 MRUBY_VALUES = %w[int32 nan_boxing float_objects].freeze
 # What cannot be built, and what its #error says.
-MRUBY_REFUSED = { "MRB_NO_FLOAT" => "needs floats", "MRB_NO_BOXING" => "keeps values in one word" }.freeze
+MRUBY_REFUSED = { "MRB_NO_FLOAT" => "needs floats", "MRB_USE_FLOAT32" => "needs floats of 64 bits",
+                  "MRB_NO_BOXING" => "keeps values in one word" }.freeze
 
 # The gem that is the bench's peer, of which bench/peers/mruby_concurrently makes one for mruby.
 MRUBY_PEER = "concurrently"
@@ -102,9 +103,21 @@ def states_pass(build, backend)
        env: { "RINGSPUN_BACKEND" => backend, "ASAN_OPTIONS" => "detect_leaks=#{backend == "uring" ? 0 : 1}" })
 end
 
+# Looks at one file of the gem, without building mruby with that.
+def mruby_syntax(define, file)
+  "gcc -fsyntax-only -Wall -std=gnu11 -D_GNU_SOURCE -DMRB_NO_PRESYM -D#{define} -I#{MRUBY_SRC}/include -I#{EXTENSION_DIR} " \
+    "-I#{EXTENSION_DIR}/engine #{file}"
+end
+
+# The first error of each file, for nobody knows which is compiled first.
 def refusal_pass(define, message)
-  pass("mruby with #{define} is refused", "sh", "-c", "gcc -fsyntax-only -std=gnu11 -D_GNU_SOURCE -DMRB_NO_PRESYM -D#{define} " \
-       "-I#{MRUBY_SRC}/include -I#{EXTENSION_DIR} -I#{EXTENSION_DIR}/engine mruby/src/machine.c 2>&1 | grep '#error.*#{message}'")
+  pass("mruby with #{define} is refused", "sh", "-c", "for file in mruby/src/*.c; do " \
+       "#{mruby_syntax(define, "$file")} 2>&1 | grep -m1 error: | grep -q '#error.*#{message}' || { echo $file; exit 1; }; done")
+end
+
+def accepted_pass(define)
+  pass("mruby with #{define} is accepted", "sh", "-c", "set -e; for file in mruby/src/*.c; do " \
+       "#{mruby_syntax("#{define} -Werror", "$file")}; done")
 end
 
 # The programs in the documents.
@@ -135,7 +148,8 @@ test_passes(:mruby_builds, "mruby:alone", "mruby:states:sanitized", "mruby:state
             *MRUBY_VALUES.map { |build| "mruby:#{build}" }) do
   MRUBY_VALUES.map { |build| mruby_pass("mruby, #{build}", build, MRUBY_TESTS) } +
     %w[sanitized threads].product(%w[uring epoll]).map { |build, backend| states_pass(build, backend) } +
-    MRUBY_REFUSED.map { |define, message| refusal_pass(define, message) } << mruby_documents_pass("epoll", "alone") <<
+    MRUBY_REFUSED.map { |define, message| refusal_pass(define, message) } << accepted_pass("MRB_NO_STDIO") <<
+    mruby_documents_pass("epoll", "alone") <<
     mruby_pass("mruby, with a collection at every allocation", "gc_stress", MRUBY_STRESS_TESTS)
 end
 

@@ -277,6 +277,9 @@ module Ringspun
     # Waits until the first of the evaluations is concluded, and returns that evaluation. May switch strands, with the same limit.
     def await_fastest(first, second, *more, within: nil, timeout_result: Ringspun::Evaluation::NOT_GIVEN)
       all = [first, second, *more]
+      other = all.find { |one| !one.is_a?(Ringspun::Evaluation) }
+      raise Ringspun::UsageError, "await_fastest: expected evaluations, got #{other.inspect}" if other
+
       fastest = all.find { |evaluation| evaluation.concluded? }
       return fastest if fastest
 

@@ -36,9 +36,12 @@ module Ringspun
       raise IOError, "stream closed in another strand"
     end
 
+    READ_PROC = ConcurrentProc.new { |io, maxlen, outbuf| io.await_read(maxlen, outbuf) }
+    WRITE_PROC = ConcurrentProc.new { |io, string| io.await_written(string) }
+
     # The evaluations of these two.
-    def concurrently_read(maxlen, outbuf = nil) = concurrently { await_read(maxlen, outbuf) }
-    def concurrently_write(string) = concurrently { await_written(string) }
+    def concurrently_read(maxlen, outbuf = nil) = READ_PROC.call_detached(self, maxlen, outbuf)
+    def concurrently_write(string) = WRITE_PROC.call_detached(self, string)
 
     def __readable(passed, within)
       Ringspun.machine.__await_readable(passed, within, fileno)

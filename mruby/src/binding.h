@@ -14,6 +14,18 @@
 #include <pthread.h>
 
 #include <mruby.h>
+
+/* Before what needs these. */
+#ifdef MRB_NO_FLOAT
+#error "mruby-ringspun needs floats: times are seconds with a fraction"
+#endif
+#ifdef MRB_USE_FLOAT32
+#error "mruby-ringspun needs floats of 64 bits: in those of 32 the seconds of a clock have no fraction"
+#endif
+#ifdef MRB_NO_BOXING
+#error "mruby-ringspun keeps values in one word: build mruby with word boxing or NaN boxing"
+#endif
+
 #include <mruby/array.h>
 #include <mruby/class.h>
 #include <mruby/data.h>

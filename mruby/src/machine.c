@@ -10,13 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef MRB_NO_FLOAT
-#error "mruby-ringspun needs floats: times are seconds with a fraction"
-#endif
-#ifdef MRB_NO_BOXING
-#error "mruby-ringspun keeps values in one word: build mruby with word boxing or NaN boxing"
-#endif
-
 /* The state that this thread has asked for last, and its current machine. A state may be closed on another thread, and a new one
  * be at its address; so a change of any state's current machine makes all of these void. */
 static _Atomic uint64_t changes;

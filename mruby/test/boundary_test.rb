@@ -42,6 +42,16 @@ class BoundaryTest < Minitest::Test
     def to_a = wait(0) && [1]
     def initialize_copy(_other) = wait(0)
     def respond_to_missing?(*) = wait(0)
+    def self.const_missing(_name) = wait(0)
+  end
+
+  Plain = Struct.new(:one)
+
+  class Pair < Plain
+    def initialize(one)
+      super
+      wait(0)
+    end
   end
 
   ALLOWED = {
@@ -62,6 +72,7 @@ class BoundaryTest < Minitest::Test
     "initialize" => -> { Number.new(1) },
     "Comparable" => -> { Number.new(1) < Number.new(2) },
     "gsub" => -> { "ab".gsub("a") { wait(0) and "c" } },
+    "each of a Struct" => -> { Plain.new(1).each { wait(0) } },
     "eval" => -> { eval("wait(0)") },
     "a method object" => -> { Number.new(1).method(:<=>).call(Number.new(2)) },
     "Symbol#to_proc" => -> { [Number.new(1)].each(&:to_s) },
@@ -82,6 +93,13 @@ class BoundaryTest < Minitest::Test
     "dup" => [-> { Key.new.dup }, "initialize_copy, called from C by dup", "wait before or after"],
     "respond_to?" => [-> { Key.new.respond_to?(:any) }, "respond_to_missing?", "wait before or after"],
     "Class.new {}" => [-> { Class.new { wait(0) } }, "a block, called from C by new", "wait before or after"],
+    "Struct.new {}" => [-> { Struct.new(:one) { wait(0) } }, "a block, called from C by new", "wait before or after"],
+    "initialize of a Struct" => [-> { Pair.new(1) }, "initialize, called from C by new", "wait before or after"],
+    "== of a Struct" => [-> { Plain.new(Key.new) == Plain.new(1) }, "==, called from C by ==", "use find or any? with a block"],
+    "inspect of a Struct" => [-> { Plain.new(Key.new).inspect }, "inspect, called from C by inspect", "call it by name before"],
+    "const_missing" => [-> { Key::ANY }, "const_missing, called from C by mruby", "wait before or after"],
+    "each_object" => [-> { ObjectSpace.each_object(Class) { wait(0) } }, "a block, called from C by each_object",
+                      "wait before or after"],
     "a read" => [-> { Hash.new { Ringspun.machine.pipe }[1] }, "a Hash's block", "use fetch with a block"],
     "a scope" => [-> { Hash.new { Ringspun.machine.scope { 1 } }[1] }, "a Hash's block", "use fetch with a block"]
   }

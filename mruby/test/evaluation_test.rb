@@ -58,7 +58,8 @@ class EvaluationTest < Minitest::Test
   def test_the_fastest_of_what_has_no_result
     other = waiting
     assert_raises(Ringspun::UsageError) { await_fastest(other, current) }
-    assert_raises(TypeError) { await_fastest(other, Unfinished.new) }
+    assert_includes assert_raises(Ringspun::UsageError) { await_fastest(1, 2) }.message, "expected evaluations, got 1"
+    assert_raises(Ringspun::UsageError) { await_fastest(other, Unfinished.new) }
     GC.start
     end_all(other)
     assert other.concluded?
