@@ -5,7 +5,7 @@ MRuby::Gem::Specification.new("mruby-ringspun") do |spec|
   spec.license = "MIT"
   spec.author = "The Ringspun authors"
   spec.summary = "Concurrent procs, scopes and I/O on io_uring or epoll: thousands of fibers that wait at once"
-  %w[class-ext enum-ext error fiber metaprog method object-ext proc-ext string-ext].each do |name|
+  %w[class-ext enum-ext fiber metaprog method object-ext proc-ext string-ext].each do |name|
     spec.add_dependency "mruby-#{name}", core: "mruby-#{name}"
   end
   # Their errors and IO objects are used where the build has these, which is asked when the gem begins: so they begin before it.
