@@ -100,7 +100,8 @@ end
 # On io_uring memory of a read that is in flight when its state is closed stays, for the kernel may still write there.
 def states_pass(build, backend)
   pass("states of mruby in threads, #{build}, on #{backend}", "timeout", "--kill-after=5", "120", "tmp/mruby/#{build}/states",
-       env: { "RINGSPUN_BACKEND" => backend, "ASAN_OPTIONS" => "detect_leaks=#{backend == "uring" ? 0 : 1}" })
+       env: { "RINGSPUN_BACKEND" => backend, "ASAN_OPTIONS" => "detect_leaks=#{backend == "uring" ? 0 : 1}",
+              "TSAN_OPTIONS" => "suppressions=#{File.expand_path("mruby/test/host/threads.supp")}" })
 end
 
 # Looks at one file of the gem, without building mruby with that.

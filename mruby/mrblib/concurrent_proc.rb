@@ -125,7 +125,7 @@ module Ringspun
     rescue Cancelled
       raise
     rescue Exception => another
-      $stderr.puts "an error handler raises #{another.inspect}" if $stderr
+      Ringspun.__warn("an error handler raises #{another.inspect}")
     end
 
     # What a call has come to that has raised this error.
@@ -294,7 +294,8 @@ module Ringspun
     public :concurrently, :concurrent_proc, :await_resume!, :await_fastest
   end
 
-  ConcurrentProc.error_log_output = $stderr
+  # The constant of mruby-io. Names of globals are interned when a state is opened, in memory that all threads share.
+  ConcurrentProc.error_log_output = Object.const_defined?(:STDERR) ? STDERR : nil
 end
 
 module Kernel
