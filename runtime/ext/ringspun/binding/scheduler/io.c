@@ -157,6 +157,10 @@ static VALUE out_of_time(bool of_io) {
     return Qfalse;
 }
 
+/* The op says whether the descriptor was closed meanwhile, and the IO does not: a strand whose wait ends by a close may run before the
+ * strand that closes the IO. */
+static void note_close(const rs_op *op, void *closed) { *(bool *)closed = op->closing && op->result == -EBADF; }
+
 /* Called when an IO is not ready: waits until it is.
  *
  * May switch strands.
@@ -184,6 +188,7 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
     }
     if ((mask & POLLIN) && RS_UNLIKELY(rsb_stream_holds(machine, io))) return ready_events(POLLIN, mask);
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = mask};
+    bool closed = false;
     int64_t result;
     if (timeout == INT2FIX(0)) {
         rsb_before_look(machine);
@@ -191,13 +196,14 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
         result = rs_try(&machine->engine, &request);
         if (result == -EAGAIN) result = RSB_TIME_IS_UP;
     } else {
-        rsb_op_wait wait = {.io = io, .answers_close = true, .deadline_ns = rsb_interval_end(machine, timeout)};
+        rsb_op_wait wait = {.io = io, .answers_close = true, .deadline_ns = rsb_interval_end(machine, timeout), .take = note_close,
+                            .argument = &closed};
         result = rsb_perform(machine, &request, &wait);
     }
     rsb_leave_hook(machine);
     if (result == RSB_TIME_IS_UP) return out_of_time(own);
     if (RS_UNLIKELY(result < 0)) {
-        if (!rsb_is_open_as(io, fd)) rsb_fail_closed();
+        if (closed || !rsb_is_open_as(io, fd)) rsb_fail_closed();
         rb_syserr_fail((int)-result, "io_wait");
     }
     return ready_events(result, mask);
@@ -215,6 +221,7 @@ typedef struct {
     rs_request request;
     bool cut;                   /* the op was cut to PIECE_MAX, so its result is no short transfer */
     bool waits;                 /* it has to wait */
+    bool closed;                /* its last wait has ended because a strand closes the descriptor */
 } transfer;
 
 static bool reads(uint8_t kind) { return kind == RS_OP_READ || kind == RS_OP_PREAD; }
@@ -264,7 +271,7 @@ static void need_memory(transfer *t) {
 }
 
 RSB_APART static void check_after_wait(transfer *t) {
-    if (!rsb_is_open_as(t->io, t->request.fd)) rsb_fail_closed();
+    if (t->closed || !rsb_is_open_as(t->io, t->request.fd)) rsb_fail_closed();
     need_memory(t);
 }
 
@@ -278,6 +285,7 @@ static bool must_wait(const transfer *t) {
 /* Copies the bytes that the op has read, if IO and buffer are still there. */
 static void take_arrival(const rs_op *op, void *argument) {
     transfer *t = argument;
+    note_close(op, &t->closed);
     if (op->result <= 0 || !rsb_is_open_as(t->io, t->request.fd) || !find_memory(t)) return;
     memcpy(t->request.transfer.address, op->request.transfer.address, (size_t)op->result);
 }
@@ -302,7 +310,8 @@ static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(t->mach
 /* Writes a copy of the bytes to a file by an op. For other descriptors it waits until there is room; the caller tries again. */
 RSB_APART static int64_t wait_to_write(transfer *t) {
     rs_request request = t->request;
-    rsb_op_wait wait = {.answers_close = true, .deadline_ns = io_deadline(t->machine, t->io)};
+    rsb_op_wait wait = {.answers_close = true, .deadline_ns = io_deadline(t->machine, t->io), .take = note_close,
+                        .argument = &t->closed};
     if (!rs_fd_is_file(kind_of(t))) {
         request = (rs_request){.kind = RS_OP_POLL, .fd = t->request.fd, .poll.events = POLLOUT};
         wait.io = t->io;
@@ -375,7 +384,7 @@ static int64_t transfer_all(transfer *t) {
     do {
         let_others(t);
         know(t->machine, t->io, t->request.fd);
-        t->cut = t->waits = false;
+        t->cut = t->waits = t->closed = false;
         t->request = (rs_request){.kind = t->request.kind, .fd = t->request.fd,
                                   .transfer = {.len = t->most - t->done, .offset = t->request.transfer.offset}};
         result = step(t);
