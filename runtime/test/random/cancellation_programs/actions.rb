@@ -13,16 +13,13 @@ class CancellationPrograms
     # A turn of so many real seconds may have ended by time.
     TURN_SECONDS = 0.004
 
-    # Everything that an op of a descriptor does waits on a simulated machine, and is refused there. It must then not be done.
-    DESCRIPTORS = %i[write send read recv pwrite pread].freeze
-
     CALLS = {
       write: ->(number) { done(:pipe, text(number)) { |bytes| @machine.write(@pipe[1], bytes) } },
       send: ->(number) { done(:socket, text(number)) { |bytes| @machine.send(@pair[0], bytes) } },
       pwrite: ->(number) { done(:file, text(number)) { |bytes| @machine.pwrite(@file, bytes, @done[:file].bytesize) } },
       read: ->(number) { took(:ready_pipe) { into { |bytes| @machine.read(@ready_pipe, bytes, number % 20 + 1) } } },
       recv: ->(number) { took(:ready_socket) { into { |bytes| @machine.recv(@ready_socket, bytes, number % 20 + 1) } } },
-      pread: ->(_) { same("READY", into { |bytes| @machine.pread(@ready_file, bytes, 0, 5) }) },
+      pread: ->(_) { begins("READY", into { |bytes| @machine.pread(@ready_file, bytes, 0, 5) }) },
       stream_write: ->(number) { done(:stream, text(number)) { |bytes| @stream.write(bytes) } },
       stream_line: ->(number) { done(:stream, "#{number}\n") { |line| @stream.write_line(line.chomp) } },
       stream_read: ->(number) { took(:ready_stream) { @ready_stream.read(number % 20 + 1) } },
@@ -120,7 +117,6 @@ class CancellationPrograms
       @stream, @far = streams
       @ready_stream, @ready_far = streams
       @ready_far.write(READY)
-      @ready_stream.peek(READY.bytesize) if simulated?
       @ready_far.flush
       @spare = Array.new(20) { @machine.pipe }.flatten
       @spare_streams = Array.new(10) { streams }.flatten
@@ -175,6 +171,9 @@ class CancellationPrograms
       raise Broken, "expected #{expected.inspect}, got #{got.inspect}" unless got == expected
     end
 
+    # A simulated kernel may give less than there is.
+    def begins(expected, got) = same(simulated? ? expected[0, [got.size, 1].max] : expected, got)
+
     # A wait that would never end: it is refused, or its own limit ends it.
     def refused
       @empty.pop(timeout: 0.000_1) # must pass
@@ -183,8 +182,6 @@ class CancellationPrograms
     end
 
     def check_outcome(name, error, fresh)
-      return if simulated? && DESCRIPTORS.include?(name) && error.is_a?(Ringspun::Cancelled)
-
       turn = fresh ? "in a turn of its own" : "in a turn that may have ended"
       raise Broken, "in an ensure block, #{turn}, #{name} raised #{error.class}: #{error.message}"
     end

@@ -90,7 +90,8 @@ int64_t rsb_message_wait(rsb_machine *machine, rs_request *request, VALUE buffer
 }
 
 bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request) {
-    return (rs_request_message_flags(request) & MSG_DONTWAIT) && rs_tries_first(&machine->engine);
+    if (!(rs_request_message_flags(request) & MSG_DONTWAIT)) return false;
+    return rs_tries_first(&machine->engine) || rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE;
 }
 
 int rsb_mode_of(rsb_machine *machine, int fd) {

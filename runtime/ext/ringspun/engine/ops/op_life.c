@@ -63,15 +63,23 @@ static int64_t take_owed_error(rs_machine *machine, const rs_request *request) {
     return error && meaning_of(machine, request->fd) == descriptor->owed_by ? error : 0;
 }
 
+/* A backend to which all goes decides when an op happens. A strand that may not wait gets what happens now. */
+static int64_t attempt(rs_machine *machine, const rs_request *request) {
+    const rs_platform *platform = rs_platform_of(machine);
+    if (RS_LIKELY(platform->calls != NULL)) return platform->calls[request->kind].attempt(machine, request);
+    RS_CHECK(platform->at_once != NULL);
+    bool may_wait = machine->running == RS_NO_INDEX || rs_refusal(machine, 0) == RS_WAKE_VALUE;
+    return may_wait ? -EAGAIN : platform->at_once(machine, request);
+}
+
 int64_t rs_try(rs_machine *machine, const rs_request *request) {
     RS_CHECK(request->kind < RS_OP_KINDS);
     int64_t owed = take_owed_error(machine, request);
     if (RS_UNLIKELY(owed < 0)) return owed;
-    const rs_op_call *calls = rs_platform_of(machine)->calls;
-    if (!calls || is_hopeless(machine, request)) return -EAGAIN;
+    if (is_hopeless(machine, request)) return -EAGAIN;
     int64_t (*take_kept)(rs_machine *, const rs_request *) = machine->ops->take_kept;
     int64_t result = RS_UNLIKELY(take_kept != NULL) ? take_kept(machine, request) : -EAGAIN;
-    if (RS_LIKELY(result == -EAGAIN)) result = calls[request->kind].attempt(machine, request);
+    if (RS_LIKELY(result == -EAGAIN)) result = attempt(machine, request);
     if (machine->backend->hints && rs_request_takes_stream(request)) {
         rs_descriptor_was_read(machine->descriptors, request->fd, request->transfer.len, result);
     }

@@ -15,7 +15,9 @@ typedef struct {
 } rs_op_call;
 
 typedef struct rs_platform {
-    const rs_op_call *calls;    /* by kind; NULL: nothing can be tried, all goes to the backend */
+    const rs_op_call *calls;    /* by kind; NULL: nothing is tried, all goes to the backend, but for `at_once` */
+    /* Where nothing is tried: a try for a strand that may not wait. The result as of `attempt`. */
+    int64_t (*at_once)(rs_machine *machine, const rs_request *request);
 
     /* A request has made that descriptor, which is the machine's own: notes what is known of it. */
     void (*note_made)(rs_machine *machine, const rs_request *request, int fd);

@@ -247,10 +247,9 @@ static int64_t transfer(rs_machine *machine, sim_life *life, uint64_t *last) {
     }
 }
 
-static bool may_be_reset(const sim_life *life) {
-    const sim_object *object = life->object;
+static bool may_be_reset(const sim_object *object, const rs_request *request) {
     return object && object->kind == SIM_SOCKET && object->state == SIM_CONNECTED &&
-           rs_op_kinds[life->op->request.kind].effect == RS_EFFECT_DATA;
+           rs_request_traits(request)->effect == RS_EFFECT_DATA;
 }
 
 /* True: a fault took the place of the try; the op has another event, or its end. */
@@ -269,7 +268,7 @@ static bool struck(rs_machine *machine, sim_life *life) {
     } else if (rs_op_kinds[life->op->request.kind].effect == RS_EFFECT_DESCRIPTOR &&
                strikes(machine, faults->open_failure, FAULT_OPEN_FAILURE, subject)) {
         finish(machine, life, rs_sim_random(machine) % 2 ? -EMFILE : -ENFILE);
-    } else if (may_be_reset(life) && strikes(machine, faults->reset, FAULT_RESET, subject)) {
+    } else if (may_be_reset(life->object, &life->op->request) && strikes(machine, faults->reset, FAULT_RESET, subject)) {
         sim_world_reset(&state_of(machine)->world, life->object);
         finish(machine, life, -ECONNRESET);
     } else {
@@ -411,6 +410,35 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
     settle(machine);
 }
 
+/* 0: no fault that a program sees takes the place of the try. */
+static int64_t fails_at_once(rs_machine *machine, sim_object *object, const rs_request *request) {
+    sim_state *state = state_of(machine);
+    bool makes = rs_request_traits(request)->makes != RS_MAKES_NOTHING;
+    if (makes && strikes(machine, state->faults.open_failure, FAULT_OPEN_FAILURE, 0)) return -EMFILE;
+    if (!may_be_reset(object, request) || !strikes(machine, state->faults.reset, FAULT_RESET, 0)) return 0;
+    sim_world_reset(&state->world, object);
+    return -ECONNRESET;
+}
+
+/* Writes are not cut short: the strand could not wait for the rest, where a real kernel has room for it. */
+static int64_t try_at_once(rs_machine *machine, sim_object *object, const rs_request *request) {
+    sim_state *state = state_of(machine);
+    if (rs_request_traits(request)->never_waits) return sim_world_perform(&state->world, request);
+    uint64_t limit = UINT64_MAX, len = sim_len_of(request);
+    bool reads = rs_request_traits(request)->side == RS_SIDE_READ && len > 1;
+    if (reads && strikes(machine, state->faults.short_transfer, FAULT_SHORT_TRANSFER, 0)) limit = 1 + rs_sim_random(machine) % len;
+    return sim_world_attempt(&state->world, object, request, limit);
+}
+
+static int64_t at_once(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(machine->running != RS_NO_INDEX);
+    sim_object *object = sim_world_find(&state_of(machine)->world, request->fd);
+    int64_t result = fails_at_once(machine, object, request);
+    if (result == 0) result = try_at_once(machine, object, request);
+    let_poll_settle(machine); /* others do not run before the strand parks */
+    return result;
+}
+
 static void sim_cancel(rs_machine *machine, rs_op *op) {
     sim_life *life = *sim_of(op);
     const rs_sim_faults *faults = &state_of(machine)->faults;
@@ -505,7 +533,8 @@ static bool is_open(const rs_machine *machine, int fd) { return sim_world_find(&
 static uint64_t identity(const rs_machine *machine, int fd) { return (void)machine, (void)fd, 1; }
 
 static const rs_platform simulated_platform = {
-    .note_made = note_made, .discard = discard, .is_open = is_open, .is_socket = rs_sim_is_socket, .identity = identity,
+    .at_once = at_once, .note_made = note_made, .discard = discard, .is_open = is_open, .is_socket = rs_sim_is_socket,
+    .identity = identity,
 };
 
 const rs_backend rs_backend_sim = {
