@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "io_case"
+require "tempfile"
 
 # What a strand can do in an `ensure` block after it was cancelled: all that is done at once, and what waits for a file alone.
 module EnsureTests
@@ -101,8 +102,51 @@ module EnsureTests
     end
   end
 
+  # These go to a worker or into the ring, but wait for nobody.
+  def test_a_file_is_changed_however_long_it_takes
+    on_machine do |machine|
+      file = keep(machine.open(path("file"), "w+")).first
+      in_ensure { assert_equal MANY, machine.write(file, "x" * MANY) }
+      in_ensure do
+        machine.fsync(file)
+        machine.ftruncate(file, MANY - 1)
+        machine.fallocate(file, MANY)
+        assert_equal MANY, machine.statx(file)[:size]
+      end
+      in_ensure { assert_includes 1..MANY, machine.pread(file, +"", 0, MANY) }
+      in_ensure do
+        machine.rename(path("file"), path("other"))
+        machine.unlink(path("other"))
+      end
+      assert_raises(Errno::ENOENT) { machine.statx(path("other")) }
+      assert_nothing_in_flight
+    end
+  end
+
+  # Who copies file after file is cancelled like anybody else.
+  def test_a_cancelled_strand_is_told_so_before_it_waits_for_a_file
+    on_machine do |machine|
+      machine.close(machine.open(path("file"), "w"))
+      errors = []
+      machine.scope do |scope|
+        scope.cancel
+        2.times { errors << error_of { machine.unlink(path("file")) }.class }
+        machine.yield
+      end
+      assert_equal [Ringspun::Cancelled, NilClass], errors
+      machine.close(machine.open(path("file"), "w"))
+      machine.scope do |scope|
+        scope.cancel
+        assert_raises(Ringspun::Cancelled) { machine.unlink(path("file")) } # the first has met another cancellation
+        machine.yield
+      end
+      machine.unlink(path("file"))
+    end
+  end
+
   private
 
+  MANY = 200_000
   ADDRESS = Socket.sockaddr_un("\0ringspun-ensure-#{Process.pid}")
 
   def make_listener
@@ -127,9 +171,69 @@ module EnsureTests
   end
 end
 
-class EnsureTest < IOCase
+module RealEnsureTests
   include EnsureTests
   include InFolder
+
+  STOCK_FILES = {
+    write: ->(path) { File.write(path, "x" * MANY) == MANY },
+    append: ->(path) { File.open(path, "a") { |file| file.write("x" * MANY) && file.fsync } },
+    read: ->(path) { File.write(path, "x" * MANY) && File.read(path).size == MANY },
+    pread: ->(path) { File.write(path, "x" * MANY) && File.open(path) { |file| file.pread(MANY, 0) }.size == MANY },
+    copy: ->(path) { File.write(path, "x" * MANY) && IO.copy_stream(path, "#{path} copied") == MANY },
+    tempfile: ->(_) { Tempfile.create { |file| file.write("x" * MANY) == MANY } }
+  }.freeze
+
+  def test_files_of_ruby_are_written_and_read
+    on_machine do
+      STOCK_FILES.each { |name, call| in_ensure { assert call.call(path(name.to_s)), name } }
+    end
+  end
+
+  def test_an_io_that_is_ready_is_found_so
+    reader, writer = IO.pipe
+    writer.write("x")
+    on_machine do
+      in_ensure do
+        assert reader.wait_readable
+        assert writer.wait_writable(1)
+        assert IO.select([reader])
+        assert_equal "x", reader.readpartial(1)
+      end
+      in_ensure { assert_raises(Ringspun::Cancelled) { reader.wait_readable } }
+    end
+  ensure
+    [reader, writer].each(&:close)
+  end
+
+  # A connect of Ruby's waits for the socket in any case.
+  def test_a_connection_within_this_computer_is_made
+    TCPServer.open("127.0.0.1", 0) do |server|
+      on_machine do
+        in_ensure do
+          client = TCPSocket.new("127.0.0.1", server.addr[1])
+          server.accept.close
+          client.close
+        end
+      end
+    end
+  end
+end
+
+class EnsureTest < IOCase
+  include RealEnsureTests
+end
+
+class OffloadedEnsureTest < IOCase
+  include RealEnsureTests
+
+  def on_machine
+    Ringspun::Machine.current.close
+    Ringspun::Machine.new(file_io: :offload)
+    super
+  ensure
+    Ringspun::Machine.current.close
+  end
 end
 
 class SimulatedEnsureTest < IOCase

@@ -189,13 +189,16 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
     if ((mask & POLLIN) && RS_UNLIKELY(rsb_stream_holds(machine, io))) return ready_events(POLLIN, mask);
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = mask};
     bool closed = false;
-    int64_t result;
+    int64_t result = -EAGAIN;
     if (timeout == INT2FIX(0)) {
         rsb_before_look(machine);
         request.fd = fd = rb_io_descriptor(io); /* again: other strands may have closed it */
         result = rs_try(&machine->engine, &request);
         if (result == -EAGAIN) result = RSB_TIME_IS_UP;
-    } else {
+    } else if (RS_UNLIKELY(rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE)) {
+        result = rs_try(&machine->engine, &request); /* who may not wait is told what is ready */
+    }
+    if (result == -EAGAIN) {
         rsb_op_wait wait = {.io = io, .answers_close = true, .deadline_ns = rsb_interval_end(machine, timeout), .take = note_close,
                             .argument = &closed};
         result = rsb_perform(machine, &request, &wait);

@@ -343,7 +343,9 @@ static int64_t execute_open(const rs_request *request) {
  * https://man7.org/linux/man-pages/man7/fifo.7.html */
 static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
     RS_CHECK(request->kind == RS_OP_OPEN);
-    if (machine->options.offload_files) return -EAGAIN;
+    /* A strand on its way out may not wait for a worker, who could have to do with a FIFO. */
+    bool unwinds = machine->running != RS_NO_INDEX && rs_running(machine)->scope->met;
+    if (machine->options.offload_files && !unwinds) return -EAGAIN;
     struct stat st;
     bool missing = stat(request->open.path, &st) != 0;
     if (!missing && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return -EAGAIN;

@@ -35,9 +35,10 @@ static void discard(rs_machine *machine, int fd) {
 
 static bool is_open(const rs_machine *machine, int fd) { return (void)machine, fcntl(fd, F_GETFD) >= 0; }
 static bool is_socket(const rs_machine *machine, int fd) { return (void)machine, rs_descriptor_is_socket(fd); }
+static bool is_file(const rs_machine *machine, int fd) { return (void)machine, rs_fd_is_file(rs_descriptor_classify(fd)); }
 static uint64_t identity(const rs_machine *machine, int fd) { return (void)machine, rs_descriptor_identity(fd); }
 
 const rs_platform rs_platform_linux = {
     .calls = rs_op_calls, .note_made = note_made, .discard = discard, .is_open = is_open, .is_socket = is_socket,
-    .identity = identity,
+    .is_file = is_file, .identity = identity,
 };

@@ -63,13 +63,24 @@ static int64_t take_owed_error(rs_machine *machine, const rs_request *request) {
     return error && meaning_of(machine, request->fd) == descriptor->owed_by ? error : 0;
 }
 
+/* A cancelled strand that has been told so cleans up. What waits for a file alone is done there, as a plain call does it: a file is no
+ * peer that may never answer, and whether it has to be waited for depends on its size and on what the kernel has cached. Before that it
+ * is refused, or a cancelled strand could copy a file of any size to its end. */
+static bool may_wait_for_file(rs_machine *machine, const rs_request *request) {
+    const rs_op_traits *traits = rs_request_traits(request);
+    if (RS_LIKELY(!rs_running(machine)->scope->met) || rs_refusal(machine, 0) != RS_WAKE_CANCEL) return false;
+    if (traits->of_file) return true;
+    return traits->moves == RS_MOVES_MEMORY && rs_platform_of(machine)->is_file(machine, request->fd);
+}
+
 /* A backend to which all goes decides when an op happens. A strand that may not wait gets what happens now. */
 static int64_t attempt(rs_machine *machine, const rs_request *request) {
     const rs_platform *platform = rs_platform_of(machine);
     if (RS_LIKELY(platform->calls != NULL)) return platform->calls[request->kind].attempt(machine, request);
     RS_CHECK(platform->at_once != NULL);
-    bool may_wait = machine->running == RS_NO_INDEX || rs_refusal(machine, 0) == RS_WAKE_VALUE;
-    return may_wait ? -EAGAIN : platform->at_once(machine, request);
+    if (machine->running == RS_NO_INDEX || rs_refusal(machine, 0) == RS_WAKE_VALUE) return -EAGAIN;
+    bool waits = rs_request_traits(request)->of_file && !may_wait_for_file(machine, request);
+    return waits ? -EAGAIN : platform->at_once(machine, request);
 }
 
 int64_t rs_try(rs_machine *machine, const rs_request *request) {
@@ -185,6 +196,7 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
         machine->refusal = RS_WAKE_NO_MEMORY;
         return NULL;
     }
+    if (RS_UNLIKELY(may_wait_for_file(machine, request))) park_flags |= RS_PARK_SHIELDED;
     uint64_t ticket = rs_park_begin(machine, RS_WAIT_OP, park_flags, deadline_ns);
     if (ticket == 0) return NULL;
     rs_op *op = rs_op_take(machine->ops, request);

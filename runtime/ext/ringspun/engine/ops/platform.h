@@ -26,6 +26,7 @@ typedef struct rs_platform {
 
     bool (*is_open)(const rs_machine *machine, int fd);
     bool (*is_socket)(const rs_machine *machine, int fd);
+    bool (*is_file)(const rs_machine *machine, int fd);
     /* Tells two files, pipes or sockets apart that one number means one after the other; 0: it means none. */
     uint64_t (*identity)(const rs_machine *machine, int fd);
 } rs_platform;

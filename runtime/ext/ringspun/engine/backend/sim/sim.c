@@ -529,12 +529,17 @@ static void discard(rs_machine *machine, int fd) {
 
 static bool is_open(const rs_machine *machine, int fd) { return sim_world_find(&state_of(machine)->world, fd) != NULL; }
 
+static bool is_file(const rs_machine *machine, int fd) {
+    const sim_object *object = sim_world_find(&state_of(machine)->world, fd);
+    return object && object->kind == SIM_FILE;
+}
+
 /* No number means something else behind the machine's back. */
 static uint64_t identity(const rs_machine *machine, int fd) { return (void)machine, (void)fd, 1; }
 
 static const rs_platform simulated_platform = {
     .at_once = at_once, .note_made = note_made, .discard = discard, .is_open = is_open, .is_socket = rs_sim_is_socket,
-    .identity = identity,
+    .is_file = is_file, .identity = identity,
 };
 
 const rs_backend rs_backend_sim = {
