@@ -70,7 +70,7 @@ module Ringspun
       address = Net.unix_address(path, "listen_unix")
       new(machine, address) do |descriptor|
         bind_unix(machine, descriptor, address)
-        File.chmod(mode, path) if mode
+        File.chmod(mode, path) if mode && !simulated?(machine)
         machine.listen(descriptor, backlog)
       end
     end
@@ -91,6 +91,9 @@ module Ringspun
     rescue Errno::ECONNREFUSED
       true
     end
+
+    # A simulated socket has no file.
+    def self.simulated?(machine) = machine.backend.name == :sim
     private_class_method :bind_unix, :left_over?
 
     # A listener on a socket of another process, which removes the file of a Unix socket.
@@ -105,7 +108,7 @@ module Ringspun
       yield @descriptor unless descriptor
       @address = local_address
       @ahead = descriptor ? { ahead: 0 } : {}
-      @file = SocketFile.of(@address) unless descriptor
+      @file = SocketFile.of(@address) unless descriptor || Listener.simulated?(machine)
       made = true
     ensure
       machine.close(@descriptor) if @descriptor && !made
@@ -134,7 +137,11 @@ module Ringspun
 
     private
 
-    def local_address = socket.local_address
+    # As Socket#local_address says it, also where no Socket can be made of the number.
+    def local_address
+      packed = @machine.__send__(:bound_to, @descriptor)
+      Addrinfo.new(packed, Addrinfo.new(packed).afamily, :STREAM)
+    end
 
     def socket = ::Socket.for_fd(@descriptor).tap { |socket| socket.autoclose = false }
   end
@@ -263,7 +270,7 @@ module Ringspun
       @listener.close unless @strand.alive?
     end
 
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    def now = @machine.now
 
     def end_of(strand)
       strand.join

@@ -207,6 +207,22 @@ static VALUE machine_own_listener(VALUE self, VALUE descriptor) {
     return Qnil;
 }
 
+/* What a socket is bound to, packed, for those who must not make a Socket of its number: a simulated one has none. */
+static VALUE machine_bound_to(VALUE self, VALUE descriptor) {
+    rsb_machine *machine = rsb_machine_of(self);
+    int fd = rsb_io_fd(machine, descriptor);
+    struct sockaddr_storage address;
+    socklen_t len = sizeof(address);
+    if (!rs_is_simulated(&machine->engine)) {
+        if (getsockname(fd, (struct sockaddr *)&address, &len) < 0) rsb_fail(-errno, "getsockname", fd);
+        return rb_str_new((const char *)&address, (long)len);
+    }
+    uint32_t size;
+    const void *bound = rs_sim_address(&machine->engine, fd, &size);
+    if (!bound) rsb_fail(-EINVAL, "getsockname", fd);
+    return rb_str_new(bound, (long)size);
+}
+
 static void child_began(rsb_machine *machine) {
     if (machine) rs_accept_queue_close_copies(&machine->engine);
 }
@@ -219,4 +235,5 @@ void rsb_init_accept(void) {
     rb_define_method(rsb_cMachine, "accept", machine_accept, 1);
     rb_define_method(rsb_cMachine, "accept_each", machine_accept_each, -1);
     rb_define_private_method(rsb_cMachine, "own_listener", machine_own_listener, 1);
+    rb_define_private_method(rsb_cMachine, "bound_to", machine_bound_to, 1);
 }

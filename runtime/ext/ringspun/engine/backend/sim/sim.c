@@ -132,6 +132,13 @@ bool rs_sim_is_socket(const rs_machine *machine, int fd) {
     return object && object->kind == SIM_SOCKET;
 }
 
+const void *rs_sim_address(const rs_machine *machine, int fd, uint32_t *len) {
+    const sim_object *object = sim_world_find(&state_of(machine)->world, fd);
+    if (!object || object->kind != SIM_SOCKET || !object->address) return NULL;
+    *len = object->address_len;
+    return object->address;
+}
+
 static int64_t sim_clock(rs_machine *machine) { return rs_sim_now(machine); }
 
 static bool strikes(rs_machine *machine, uint16_t per_mille, int fault, uint64_t subject) {

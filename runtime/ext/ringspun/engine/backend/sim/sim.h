@@ -60,5 +60,7 @@ uint32_t rs_sim_open_descriptors(const rs_machine *machine);
 /* What fcntl(F_GETFL) would say of a simulated descriptor; -1: not open. */
 int rs_sim_mode(const rs_machine *machine, int fd);
 bool rs_sim_is_socket(const rs_machine *machine, int fd);
+/* What a simulated socket is bound to, as getsockname(2) would say it; NULL: to nothing. */
+const void *rs_sim_address(const rs_machine *machine, int fd, uint32_t *len);
 
 #endif

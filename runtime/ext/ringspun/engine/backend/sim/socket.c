@@ -1,20 +1,60 @@
-/* socket: stream sockets in memory: addresses, connections and their end. Addresses of any family are compared as
- * bytes; errors are those of Linux for that family, where the families differ. */
+/* socket: stream sockets in memory: addresses, connections and their end. Addresses are compared as bytes, but for two things of the
+ * Internet's: port 0 stands for a free one, and a socket bound to no host has that port of every host. Errors are those of Linux for
+ * that family, where the families differ. */
 #include "backend/sim/world.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+/* Where Linux begins, unless told otherwise: ip(7), ip_local_port_range. */
+#define PORT_FIRST 32768
+
+/* Where the port is, in its two bytes, which both families have in the same place; NULL: the address has none. */
+static uint8_t *port_of(const void *address, uint32_t len) {
+    const struct sockaddr *any = address;
+    bool whole = len >= sizeof(struct sockaddr_in) && any->sa_family == AF_INET;
+    whole |= len >= sizeof(struct sockaddr_in6) && any->sa_family == AF_INET6;
+    _Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port), "the same place");
+    return whole ? (uint8_t *)address + offsetof(struct sockaddr_in, sin_port) : NULL;
+}
+
+static bool names_no_host(const void *address) {
+    static const uint8_t none[sizeof(struct in6_addr)];
+    bool old = ((const struct sockaddr *)address)->sa_family == AF_INET;
+    if (old) return memcmp((const uint8_t *)address + offsetof(struct sockaddr_in, sin_addr), none, sizeof(struct in_addr)) == 0;
+    return memcmp((const uint8_t *)address + offsetof(struct sockaddr_in6, sin6_addr), none, sizeof(none)) == 0;
+}
+
+static bool has_address(const sim_object *socket, const void *address, uint32_t len) {
+    if (socket->kind != SIM_SOCKET || !socket->address || socket->address_len != len) return false;
+    RS_CHECK(socket->refs > 0);
+    if (memcmp(socket->address, address, len) == 0) return true;
+    const uint8_t *port = port_of(address, len), *own = port_of(socket->address, len);
+    return port && own && memcmp(port, own, 2) == 0 && names_no_host(socket->address);
+}
+
 static sim_object *bound_to(const sim_world *world, const void *address, uint32_t address_len) {
     for (uint32_t i = 0; i < world->table_len; i++) {
         sim_object *object = world->table[i];
-        if (!object || object->kind != SIM_SOCKET || !object->address || object->address_len != address_len) continue;
-        RS_CHECK(object->refs > 0);
-        if (memcmp(object->address, address, address_len) == 0) return object;
+        if (object && has_address(object, address, address_len)) return object;
     }
     return NULL;
+}
+
+/* False: all are in use. */
+static bool choose_port(sim_world *world, void *address, uint32_t len) {
+    uint8_t *port = port_of(address, len);
+    if (!port || port[0] || port[1]) return true;
+    for (uint32_t tries = 0; tries < 65536 - PORT_FIRST; tries++) {
+        uint32_t number = PORT_FIRST + world->ports_chosen++ % (65536 - PORT_FIRST);
+        port[0] = (uint8_t)(number >> 8);
+        port[1] = (uint8_t)number;
+        if (!bound_to(world, address, len)) return true;
+    }
+    return false;
 }
 
 static void join(sim_object *one, sim_object *other) {
@@ -122,10 +162,14 @@ static int64_t new_pair(sim_world *world, const rs_request *request) {
 static int64_t bind_to(sim_world *world, sim_object *socket, const rs_request *request) {
     RS_CHECK(socket->kind == SIM_SOCKET);
     if (socket->address || socket->state != SIM_FRESH) return -EINVAL;
-    if (bound_to(world, request->address.bytes, request->address.len)) return -EADDRINUSE;
     const rs_socket_address *asked = &request->address;
-    socket->address = rs_alloc(asked->len ? asked->len : 1);
-    memcpy(socket->address, asked->bytes, asked->len);
+    void *address = rs_alloc(asked->len ? asked->len : 1);
+    memcpy(address, asked->bytes, asked->len);
+    if (!choose_port(world, address, asked->len) || bound_to(world, address, asked->len)) {
+        free(address);
+        return -EADDRINUSE;
+    }
+    socket->address = address;
     socket->address_len = asked->len;
     return 0;
 }

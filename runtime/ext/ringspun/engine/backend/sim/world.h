@@ -74,6 +74,7 @@ typedef struct {
     uint32_t lowest_free;       /* no entry below it is free */
     uint32_t open;
     uint32_t connecting;
+    uint32_t ports_chosen;
     sim_file *files;
     sim_object *changed_first;
     sim_object *changed_last;
