@@ -54,10 +54,11 @@ static mrb_value take_interrupt(mrb_state *mrb, rsm_machine *machine) {
 }
 
 mrb_value rsm_wake_error(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind) {
+    if (kind == RS_WAKE_CANCEL) rs_cancellation_met(&machine->engine);
     switch (kind) {
     case RS_WAKE_VALUE: return mrb_nil_value();
     case RS_WAKE_TIMEOUT: return rsm_error(mrb, "TimeoutError", "timed out");
-    case RS_WAKE_CANCEL: rs_cancellation_met(&machine->engine); return rsm_error(mrb, "Cancelled", "cancelled: its scope was cancelled or its deadline passed");
+    case RS_WAKE_CANCEL: return rsm_error(mrb, "Cancelled", "cancelled: its scope was cancelled or its deadline passed");
     case RS_WAKE_INTERRUPT: return take_interrupt(mrb, machine);
     case RS_WAKE_NO_MEMORY: break;
     }
