@@ -30,6 +30,7 @@ module Ringspun
 end
 
 require_relative "ringspun/errors"
+require_relative "ringspun/seconds"
 require_relative "ringspun/machine"
 require_relative "ringspun/cluster"
 require_relative "ringspun/concurrent_proc"

@@ -27,10 +27,11 @@ module Ringspun
     # @see https://www.rfc-editor.org/rfc/rfc8305 RFC 8305
     def connect_tcp(host, port, tls: nil, connect_timeout: 30, attempt_delay: HappyEyeballs::ATTEMPT_DELAY, **options, &block)
       machine = Machine.current
+      delay = Seconds.limit("attempt_delay", attempt_delay, "a number of seconds")
       client = TLS.__send__(:client, tls, host) if tls
       stream = Net.within(machine, connect_timeout, "connect_tcp: no connection to #{Net.place(host, port)}") do
         Net.naming("connect_tcp to", Net.place(host, port)) do
-          Net.stream(machine, HappyEyeballs.new(machine, Net.look_up(host, port), attempt_delay).connect, options, client)
+          Net.stream(machine, HappyEyeballs.new(machine, Net.look_up(host, port), delay).connect, options, client)
         end
       end
       block ? stream.__send__(:lend, &block) : stream

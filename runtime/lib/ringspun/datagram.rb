@@ -102,11 +102,7 @@ module Ringspun
     # @param seconds [Numeric, nil] that each call may wait from now on, unless it has a timeout of its own; nil: no limit
     # @since 0.1.0
     def timeout=(seconds)
-      unless seconds.nil? || (seconds.is_a?(Numeric) && !seconds.negative?)
-        raise UsageError, "timeout: must be a number of seconds and not negative, or nil, got #{seconds.inspect}"
-      end
-
-      @timeout = seconds
+      @timeout = seconds && Seconds.limit("timeout", seconds)
     end
 
     # Sends one datagram.

@@ -38,16 +38,17 @@ module Ringspun
     def periodically(interval)
       raise UsageError, "periodically needs a block" unless block_given?
 
-      unless interval.is_a?(Numeric) && interval.positive?
+      seconds = Seconds.positive(interval)
+      unless seconds
         raise UsageError, "periodically: the interval must be a positive number of seconds, got #{interval.inspect}"
       end
 
-      due = now + interval
+      due = now + seconds
       while true # not `loop`, which ends when the block raises StopIteration
         sleep([due - now, 0].max)
         yield
-        due += interval
-        due += ((now - due) / interval).ceil * interval if due < now
+        due += seconds
+        due += ((now - due) / seconds).ceil * seconds if due < now
       end
     end
 

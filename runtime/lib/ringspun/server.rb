@@ -180,7 +180,7 @@ module Ringspun
       @listener = listener
       @machine = listener.machine
       @max_connections = max_connections
-      @first_byte = first_byte
+      @first_byte = first_byte && Seconds.limit("first_byte", first_byte)
       @tls = tls && TLS.__send__(:server, tls)
       @on_error = on_error || method(:report)
       @stream_options = stream_options
@@ -223,8 +223,8 @@ module Ringspun
     # @return [Integer] how many were cancelled
     # @since 0.1.0
     def stop(within: 10)
+      deadline = within && (now + Seconds.limit("within", within))
       stop_listening
-      deadline = within && (now + within)
       @change.wait(timeout: deadline && [deadline - now, 0].max) until @strands.empty?
       0
     rescue TimeoutError

@@ -197,7 +197,7 @@ class ChannelTest < Minitest::Test
   def test_arguments
     [0, -1, 1.5, nil, 2**40].each { |capacity| assert_raises(Ringspun::UsageError) { channel(capacity) } }
     one = channel
-    assert_raises(Ringspun::UsageError) { one.pop(timeout: -1) }
+    assert_raises(Ringspun::UsageError) { one.pop(timeout: "1") }
     assert_raises(Ringspun::UsageError) { one.push(1, timeout: "soon") }
     [-> { one.push }, -> { one.pop(1) }, -> { one.pop(wait: 1) }, -> { one.push(1, 2) }].each do |call|
       assert_raises(ArgumentError, &call)

@@ -85,7 +85,7 @@ class DatagramTest < IOCase
       assert_raises(Ringspun::TimeoutError) { one.recv }
       other.send("later", one.address)
       assert_equal "later", one.recv(timeout: 0).first
-      [-1, "1"].each { |seconds| assert_raises(Ringspun::UsageError) { one.timeout = seconds } }
+      [Float::NAN, "1"].each { |seconds| assert_raises(Ringspun::UsageError) { one.timeout = seconds } }
     end
   end
 

@@ -94,7 +94,7 @@ class DeadlineTest < Minitest::Test
   end
 
   def test_deadlines_that_are_none
-    [-1, Float::NAN, "1", :soon].each do |value|
+    [Float::NAN, "1", :soon].each do |value|
       assert_raises(Ringspun::UsageError) { scope(deadline: value) { flunk } }
       assert_raises(Ringspun::UsageError) { machine.timeout(value) { flunk } }
     end
@@ -288,10 +288,20 @@ class DeadlineTest < Minitest::Test
     end
   end
 
+  # What is done without a wait is done.
+  def test_a_deadline_that_has_passed
+    [-1, -0.25, -Float::INFINITY].each do |passed|
+      assert_equal [1, 2], [scope(deadline: passed) { 1 }, machine.timeout(passed) { 2 }]
+      assert_raises(Ringspun::TimeoutError) { scope(deadline: passed) { machine.sleep(1) } }
+      assert_raises(Ringspun::TimeoutError) { machine.timeout(passed) { machine.sleep(1) } }
+      assert_raises(Ringspun::TimeoutError) { scope { |inside| (inside.deadline = passed) && machine.sleep(1) } }
+    end
+  end
+
   def test_moving_it_by_what_is_no_length_of_time
     scope(deadline: 5) do |inside|
       [-1, Float::NAN, "1", nil].each { |value| assert_raises(Ringspun::UsageError) { inside.extend_deadline(value) } }
-      [-1, Float::NAN, "1"].each { |value| assert_raises(Ringspun::UsageError) { inside.deadline = value } }
+      [Float::NAN, "1"].each { |value| assert_raises(Ringspun::UsageError) { inside.deadline = value } }
       inside.extend_deadline(Float::INFINITY)
       assert_nil inside.remaining
     end

@@ -198,7 +198,7 @@ class SelectTest < SelectCase
       assert_raises(Ringspun::UsageError) { select { |on| on.__send__(name, Object.new) } }
     end
     assert_raises(Ringspun::UsageError) { select { |on| on.push(1, 2) } }
-    assert_raises(Ringspun::UsageError) { select { |on| on.after(-1) } }
+    assert_raises(Ringspun::UsageError) { select { |on| on.after("1") } }
     assert_raises(ArgumentError) { select(queue, wait: 1) }
     assert_raises(Ringspun::UsageError) { select(queue, timeout: "soon") }
   end

@@ -282,7 +282,7 @@ class ConditionTest < SyncTest
 
   def test_a_wrong_timeout_leaves_the_mutex_alone
     @mutex.synchronize do
-      assert_raises(Ringspun::UsageError) { @condition.wait(@mutex, timeout: -1) }
+      assert_raises(Ringspun::UsageError) { @condition.wait(@mutex, timeout: "1") }
       assert_predicate @mutex, :owned?
     end
   end

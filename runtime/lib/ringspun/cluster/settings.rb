@@ -35,14 +35,15 @@ module Ringspun
       def optional(**options) = options.map { |name, value| value && seconds(name, value, " or nil", zero: name == :drain) }
 
       def seconds(name, value, other = "", zero: true)
-        return value if value.is_a?(Numeric) && value.real? && value.finite? && (value.positive? || (zero && value.zero?))
+        number = Seconds.of(value)
+        return number if number&.to_f&.finite? && (number.positive? || (zero && number.zero?))
 
         raise UsageError, "#{name}: must be a #{"positive " unless zero}number of seconds#{other}, got #{value.inspect}"
       end
 
       def pauses(range)
-        usable = range.is_a?(Range) && [range.begin, range.end].all? { |each| each.is_a?(Numeric) && each.positive? }
-        return range if usable && range.begin <= range.end
+        least, most = [range.begin, range.end].map { |each| Seconds.of(each) } if range.is_a?(Range)
+        return least..most if least&.positive? && most && least <= most
 
         raise UsageError, "backoff: must be a range of positive seconds, as 0.1..30, got #{range.inspect}"
       end

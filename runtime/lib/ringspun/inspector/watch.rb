@@ -69,9 +69,8 @@ module Ringspun
       def end_soon = @thread.alive? && @lookout.stop
 
       def check_limit(limit)
-        return Float(limit) if limit.is_a?(Numeric) && limit.real? && limit.positive? && limit.to_f.finite?
-
-        raise UsageError, "limit: must be a positive number of seconds, got #{limit.inspect}"
+        Seconds.positive(limit)&.to_f or
+          raise UsageError, "limit: must be a positive number of seconds, got #{limit.inspect}"
       end
 
       def receiver(to)

@@ -73,11 +73,14 @@ NORETURN(void rsb_end_of_child(rsb_machine *machine));
 
 /* --- time.c --- */
 
-/* Raises a UsageError that names `what` unless it is a number of seconds that is not negative. RS_NEVER where that is more
- * nanoseconds than an int64_t holds. */
+/* The one reading of a span of time that a caller passes: a real number, or what Kernel#sleep takes besides, which answers to
+ * divmod, as an ActiveSupport::Duration does. Returns a plain number; nil for all else, and for NaN. */
+VALUE rsb_number_of_seconds(VALUE seconds);
+/* The same for a limit, which has passed when it is negative: that is 0. Raises a UsageError that names `what` for what is no
+ * span of time. RS_NEVER where that is more nanoseconds than an int64_t holds. */
 int64_t rsb_seconds_to_ns(VALUE seconds, const char *what);
-/* The same, but a negative number is 0. */
-int64_t rsb_seconds_left_ns(VALUE seconds, const char *what);
+/* The same for a setting: a negative one is refused. */
+int64_t rsb_span_to_ns(VALUE seconds, const char *what);
 /* As Kernel#sleep and Mutex#sleep take it, with their errors. */
 int64_t rsb_interval_ns(VALUE seconds);
 /* As Thread#join, Queue#pop and Timeout.timeout take it: a negative number is 0; nil and infinity are no limit. */

@@ -143,7 +143,7 @@ static VALUE lookout_new(VALUE class, VALUE machine, VALUE limit) {
     out->machine_object = machine;
     out->thread = Qnil;
     out->machine = rsb_machine_any_thread(machine);
-    out->limit_ns = rsb_seconds_to_ns(limit, "limit");
+    out->limit_ns = rsb_span_to_ns(limit, "limit");
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

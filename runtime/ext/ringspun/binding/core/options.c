@@ -92,7 +92,7 @@ static void read_sqpoll(rs_options *chosen, VALUE sqpoll) {
                      rsb_inspect(sqpoll));
         }
     }
-    int64_t idle_ms = NIL_P(idle) ? 0 : rsb_seconds_to_ns(idle, "sqpoll: idle") / RSB_MILLISECOND_NS;
+    int64_t idle_ms = NIL_P(idle) ? 0 : rsb_span_to_ns(idle, "sqpoll: idle") / RSB_MILLISECOND_NS;
     if (!NIL_P(idle) && (idle_ms < 1 || idle_ms > UINT32_MAX)) {
         rb_raise(rsb_eUsage, "sqpoll: the idle time must be at least 0.001 seconds and less than a month, got %" PRIsVALUE,
                  rsb_inspect(idle));
@@ -105,7 +105,7 @@ static void read_sqpoll(rs_options *chosen, VALUE sqpoll) {
 
 static void read_busy_poll(rs_options *chosen, VALUE seconds) {
     if (NIL_P(seconds)) return;
-    chosen->busy_poll_ns = seconds == Qfalse ? 0 : rsb_seconds_to_ns(seconds, "busy_poll");
+    chosen->busy_poll_ns = seconds == Qfalse ? 0 : rsb_span_to_ns(seconds, "busy_poll");
     if (chosen->busy_poll_ns > BUSY_POLL_MAX_NS) {
         rb_raise(rsb_eUsage, "busy_poll: must be at most 0.01 seconds, or false, got %" PRIsVALUE, rsb_inspect(seconds));
     }

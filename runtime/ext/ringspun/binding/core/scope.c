@@ -212,7 +212,7 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     VALUE object = TypedData_Make_Struct(rsb_cScope, rsb_scope, &scope_type, scope);
     scope->machine = self;
     scope->first_error = scope->suppressed = scope->foreign = Qnil;
-    scope->deadline = deadline;
+    scope->deadline = rsb_number_of_seconds(deadline);
     scope->on_error = on_error;
     scope->fork_count = rsb_forks;
     rsb_scope_open(machine, &scope->engine, deadline_ns, given[1] != Qundef && RTEST(given[1]));
@@ -275,7 +275,7 @@ static VALUE scope_set_deadline(VALUE self, VALUE seconds) {
         rb_raise(rsb_eUsage, "the deadline has passed; it cannot be moved any more");
     }
     rs_scope_set_deadline(&machine->engine, &scope->engine, rsb_deadline(machine, seconds, "deadline"));
-    scope->deadline = seconds;
+    scope->deadline = rsb_number_of_seconds(seconds);
     return seconds;
 }
 
@@ -292,9 +292,9 @@ static VALUE scope_extend(VALUE self, VALUE seconds) {
     if (scope->engine.cause == RS_CANCELLED_BY_DEADLINE) {
         rb_raise(rsb_eUsage, "the deadline has passed; it cannot be extended any more");
     }
-    int64_t later_ns = rs_deadline_after(scope->engine.deadline_ns, rsb_seconds_to_ns(seconds, "extend"));
+    int64_t later_ns = rs_deadline_after(scope->engine.deadline_ns, rsb_span_to_ns(seconds, "extend_deadline"));
     rs_scope_set_deadline(&machine->engine, &scope->engine, later_ns);
-    scope->deadline = rb_funcall(scope->deadline, '+', 1, seconds);
+    scope->deadline = rb_funcall(scope->deadline, '+', 1, rsb_number_of_seconds(seconds));
     return Qnil;
 }
 

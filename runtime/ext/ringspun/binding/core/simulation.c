@@ -24,7 +24,7 @@ static int read_fault(VALUE key, VALUE value, VALUE argument) {
     }
     const char *name = rb_id2name(rb_to_id(key));
     if (strcmp(name, "delay_max") == 0) {
-        faults->delay_max_ns = rsb_seconds_to_ns(value, "delay_max");
+        faults->delay_max_ns = rsb_span_to_ns(value, "delay_max");
         return ST_CONTINUE;
     }
     if (!rs_sim_set_fault(faults, name, 0)) rb_raise(rsb_eUsage, "faults: unknown fault %s; Simulation::FAULTS lists them", name);
@@ -83,7 +83,7 @@ static VALUE machine_trace(VALUE self) {
 }
 
 static VALUE machine_sim_advance(VALUE self, VALUE seconds) {
-    rs_sim_advance(&simulated(self)->engine, rsb_seconds_to_ns(seconds, "advance"));
+    rs_sim_advance(&simulated(self)->engine, rsb_span_to_ns(seconds, "advance"));
     return Qnil;
 }
 

@@ -128,7 +128,7 @@ rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation) {
 
 int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit) {
     if (NIL_P(limit->within)) return RS_NEVER;
-    return rsb_deadline_after(machine, rsb_seconds_left_ns(limit->within, "within"));
+    return rsb_deadline_after(machine, rsb_seconds_to_ns(limit->within, "within"));
 }
 
 static rsb_limit limit_of(int argc, const VALUE *argv) {
@@ -269,10 +269,10 @@ static inline VALUE wait_a_turn(rsb_machine *machine) {
 static VALUE module_wait(VALUE module, VALUE seconds) {
     rsb_machine *machine = rsb_current();
     if (RS_LIKELY(seconds == INT2FIX(0))) return wait_a_turn(machine);
-    if (!rb_obj_is_kind_of(seconds, rb_cNumeric)) {
+    if (NIL_P(rsb_number_of_seconds(seconds)) && !rb_obj_is_kind_of(seconds, rb_cNumeric)) {
         rb_raise(rb_eTypeError, "wait: expected a number of seconds, got %" PRIsVALUE, rsb_inspect(seconds));
     }
-    int64_t delay_ns = rsb_seconds_left_ns(seconds, "wait");
+    int64_t delay_ns = rsb_seconds_to_ns(seconds, "wait");
     if (delay_ns == 0) return wait_a_turn(machine);
     VALUE value;
     int64_t deadline_ns = rsb_deadline_after(machine, delay_ns);
