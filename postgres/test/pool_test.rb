@@ -35,7 +35,7 @@ class PostgresPoolTest < Minitest::Test
            ->(pool) { pool.query("select $1", Object.new) },
            ->(pool) { pool.batch { |batch| batch.query("select 1").query("select $1", Object.new) } },
            ->(pool) { pool.stream("select $1", Object.new) {} }, ->(pool) { pool.query("select 1", timeout: 1i) },
-           ->(pool) { pool.session(timeout: "x") {} }, ->(pool) { pool.transaction(timeout: -1) {} },
+           ->(pool) { pool.session(timeout: "x") {} }, ->(pool) { pool.transaction(timeout: Float::NAN) {} },
            ->(pool) { pool.transaction(isolation: :none) {} }, ->(pool) { pool.transaction(retry: -1) {} },
            ->(pool) { pool.transaction(read_only: "no") {} }, lambda(&:transaction)].freeze
   private_constant :WRONG
@@ -44,8 +44,8 @@ class PostgresPoolTest < Minitest::Test
     { { lanes: 5 } => "lanes: expected a whole number from 1 to 4, got 5",
       { min: 11 } => "min: expected a whole number from 0 to 10, got 11",
       { max: 0 } => "max: expected a whole number from 1 on, got 0",
-      { timeout: -1 } => "timeout: expected seconds, got -1",
-      { timeout: 0 } => "timeout: expected seconds, and more than 0, got 0",
+      { timeout: -1 } => "timeout: must be more than 0 seconds, got -1",
+      { timeout: 0 } => "timeout: must be more than 0 seconds, got 0",
       { statement_cache: "x" } => 'statement_cache: expected a whole number from 0 on, got "x"' }.each do |options, message|
       assert_equal message, assert_raises(Ringspun::UsageError) { pool(**options) }.message
     end

@@ -145,13 +145,9 @@ module Ringspun
 
       # @api private
       # @param name [String, Symbol] of the option that has them
-      # @return [Numeric] the same
+      # @return [Numeric] the same as a plain number; 0 for a limit that has passed
       # @raise [UsageError]
-      def seconds(name, value)
-        return value if value.is_a?(Numeric) && value.real? && value >= 0 # nothing compares with NaN
-
-        raise UsageError, "#{name}: expected seconds, got #{value.inspect}"
-      end
+      def seconds(name, value) = Seconds.limit(name, value, "a number of seconds")
 
       # @api private
       # Runs the block where a cancellation from outside does not reach it.

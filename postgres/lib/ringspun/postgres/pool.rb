@@ -117,7 +117,8 @@ module Ringspun
       # @yieldparam session [Session] on a connection of its own
       # @yieldparam left [Float, nil] seconds of the timeout
       def own(timeout, reset: false)
-        deadline = timeout && (Postgres.now + Postgres.seconds("timeout", timeout))
+        timeout &&= Postgres.seconds("timeout", timeout)
+        deadline = timeout && (Postgres.now + timeout)
         place.use(timeout, reset:) do |lane|
           session = Session.new(lane, @config.timeout)
           yield session, deadline && [deadline - Postgres.now, 0].max
@@ -177,18 +178,19 @@ module Ringspun
     # @api private
     Config = Data.define(:options, :lanes, :max, :min, :timeout, :checkout_timeout, :max_lifetime, :statement_cache,
                          :pipelining, :types) do
-      def initialize(options:, pipelining:, **)
+      def initialize(options:, pipelining:, timeout:, checkout_timeout:, max_lifetime:, **rest)
         unless [true, false, nil].include?(pipelining)
           raise UsageError, "pipelining: expected true, false or nil, got #{pipelining.inspect}"
         end
 
-        super(options:, pipelining: pipelining.nil? ? Poolers.pipelining?(options) : pipelining, **)
+        pipelining = Poolers.pipelining?(options) if pipelining.nil?
+        super(options:, pipelining:, timeout: timeout && more_than_zero(:timeout, timeout), **rest,
+              checkout_timeout: more_than_zero(:checkout_timeout, checkout_timeout),
+              max_lifetime: more_than_zero(:max_lifetime, max_lifetime))
         whole(:lanes, 1..4)
         whole(:max, 1..)
         whole(:min, 0..max)
         whole(:statement_cache, 0..)
-        %i[checkout_timeout max_lifetime].each { |name| seconds(name) }
-        seconds(:timeout) unless timeout.nil?
       end
 
       private
@@ -201,8 +203,9 @@ module Ringspun
         raise UsageError, "#{name}: expected a whole number #{wanted}, got #{value.inspect}"
       end
 
-      def seconds(name)
-        raise UsageError, "#{name}: expected seconds, and more than 0, got 0" if Postgres.seconds(name, public_send(name)).zero?
+      def more_than_zero(name, value)
+        number = Postgres.seconds(name, value)
+        number.positive? ? number : raise(UsageError, "#{name}: must be more than 0 seconds, got #{value.inspect}")
       end
     end
     private_constant :Config
