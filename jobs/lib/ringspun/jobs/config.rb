@@ -47,7 +47,9 @@ module Ringspun
         end
 
         def seconds(name, default)
-          setting(name, default, "a positive number of seconds") { |value| value if value.is_a?(Numeric) && value.positive? }
+          setting(name, default, "a positive number of seconds") do |value|
+            Seconds.of(value).then { |span| span if span&.positive? }
+          end
         end
 
         def count(name, default, least: 1)
@@ -142,7 +144,9 @@ module Ringspun
       #   @return [Numeric] seconds for which there is a history of what has happened to a job, see {Storage#history}; 0: there
       #     is none
       #   @since 0.1.0
-      setting(:history, DAY, "a number of seconds, 0 or more") { |value| value if value.is_a?(Numeric) && !value.negative? }
+      setting(:history, DAY, "a number of seconds, 0 or more") do |value|
+        Seconds.of(value).then { |span| span unless span.nil? || span.negative? }
+      end
       # @!attribute [rw] lease
       #   @return [Numeric] seconds without a heartbeat after which others take over what a process had in flight
       #   @since 0.1.0

@@ -54,9 +54,12 @@ module Ringspun
           raise ConfigError, "pool_size must be a positive integer, got #{pool_size.inspect}"
         end
 
+        seconds = Seconds.of(pool_timeout)
+        raise ConfigError, "pool_timeout must be a number of seconds, got #{pool_timeout.inspect}" unless seconds
+
         @storage = storage
         @strategy = strategy
-        @way = kind.new(Delivery.new(storage), pool_size: pool_size, pool_timeout: pool_timeout)
+        @way = kind.new(Delivery.new(storage), pool_size: pool_size, pool_timeout: [seconds, 0].max)
         @probe = Thread::Mutex.new
         @closed = false
       end

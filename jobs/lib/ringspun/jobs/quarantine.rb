@@ -64,7 +64,7 @@ module Ringspun
       # @since 0.1.0
       def initialize(log: nil, grace: GRACE, processes: 1)
         @log = log
-        @grace = grace
+        @grace = Seconds.limit("grace", grace, "a number of seconds")
         @capacity = Capacity.new(processes)
       end
 

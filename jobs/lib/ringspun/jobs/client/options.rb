@@ -24,12 +24,12 @@ module Ringspun
         end
       end
 
-      # Seconds from now.
+      # Seconds from now. What is negative has passed.
       #
-      # @return [Float]
+      # @return [Float] 0.0 or more
       def seconds(name, value)
-        number = number_of(value)
-        number&.finite? ? number : refuse(name, value, "a number of seconds")
+        number = Seconds.of(value)&.to_f
+        number && number < Float::INFINITY ? [number, 0.0].max : refuse(name, value, "a number of seconds")
       end
 
       # Seconds since the epoch.
@@ -67,10 +67,9 @@ module Ringspun
       end
 
       def span(name, value)
-        number = number_of(value)
-        return refuse(name, value, "a positive number of seconds") unless number&.finite? && number.positive?
+        number = Seconds.positive(value) or return refuse(name, value, "a positive number of seconds")
 
-        value.is_a?(Integer) ? value : number
+        number.is_a?(Integer) ? number : number.to_f
       end
 
       def keep_result(name, value)
@@ -93,7 +92,7 @@ module Ringspun
       # Which connections there are, only the storage knows.
       def connection(_name, value) = value
 
-      # A Time or an ActiveSupport::Duration counts as a number as well.
+      # A Time counts as a number as well.
       def number_of(value)
         value.to_f if value.is_a?(Numeric) ? value.real? : value.respond_to?(:to_f) && !value.is_a?(String) && !value.nil?
       end

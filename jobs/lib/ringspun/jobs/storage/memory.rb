@@ -36,7 +36,7 @@ module Ringspun
           super()
           @clock = clock
           @milliseconds = milliseconds
-          @history_seconds = history
+          @history_seconds = Seconds.limit("history", history, "a number of seconds")
           @mutex = Thread::Mutex.new
           @queues = {} # name => jobs, the one that is fetched next last
           @sets = { schedule: {}, retry: {}, dead: {} } # token => job

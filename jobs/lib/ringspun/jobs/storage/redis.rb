@@ -59,7 +59,7 @@ module Ringspun
           super()
           @prefix = namespace.empty? ? "" : "#{namespace}:"
           @milliseconds = milliseconds
-          @history = (history * 1000).ceil
+          @history = (Seconds.limit("history", history, "a number of seconds") * 1000).ceil
           @config = client_config(options)
           @leased = {} # the nodes whose leases it has extended
           @gates = {} # of those who wait => node

@@ -59,7 +59,7 @@ module Ringspun
             when :args then @compare.call(value, job["args"])
             when :queue then job["queue"] == value.to_s
             when :at then at?(record, value.to_f)
-            when :in then in?(record, value.to_f)
+            when :in then in?(record, Seconds.limit("in", value))
             end
           end
         end
