@@ -341,9 +341,6 @@ mrb_value rsm_raise_or_return(mrb_state *mrb, mrb_value result);
 /* What Evaluation#resume! was given. */
 mrb_value rsm_take_resume_value(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand);
 
-/* When so many seconds have passed; nil: never. */
-int64_t rsm_limit(mrb_state *mrb, rsm_machine *machine, mrb_value within);
-
 /* --- procs.c --- */
 
 /* What that strand, which runs a proc, calls when it begins. */

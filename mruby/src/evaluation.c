@@ -241,12 +241,6 @@ mrb_value rsm_take_resume_value(mrb_state *mrb, rsm_machine *machine, rsm_strand
     return value;
 }
 
-int64_t rsm_limit(mrb_state *mrb, rsm_machine *machine, mrb_value within) {
-    if (mrb_nil_p(within)) return RS_NEVER;
-    mrb_float seconds = mrb_as_float(mrb, within);
-    return rsm_deadline(mrb, machine, mrb_float_value(mrb, seconds > 0 ? seconds : 0));
-}
-
 /* The arguments of a wait with a limit are on the stack: `within`, and then what is returned when it has passed. */
 static mrb_value when_passed(mrb_state *mrb) { return mrb->c->ci->stack[2]; }
 
@@ -265,7 +259,7 @@ static mrb_value after_await(mrb_state *mrb, rsm_machine *machine, rsm_strand *s
 static mrb_value await(mrb_state *mrb, rsm_machine *machine, rs_list *list, mrb_value within, rsm_epilogue epilogue) {
     rsm_check_boundary(mrb);
     rsm_strand *me = rsm_running(machine);
-    int64_t deadline_ns = rsm_limit(mrb, machine, within);
+    int64_t deadline_ns = rsm_deadline(mrb, machine, within);
     if (rs_await_begin(&machine->engine, list, deadline_ns) == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
     return rsm_park(mrb, machine, me, epilogue);
 }
@@ -363,7 +357,7 @@ static mrb_value machine_await_fastest(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     mrb_int count = RARRAY_LEN(all);
     rsm_check_boundary(mrb);
-    rsm_limit(mrb, machine, within); /* raises, before there is anything to undo; so do these */
+    rsm_deadline(mrb, machine, within); /* raises, before there is anything to undo; so do these */
     for (mrb_int i = 0; i < count; i++) {
         refuse_that_of_strand(mrb, get_here(mrb, machine, mrb_ary_ref(mrb, all, i)), "it has no result");
     }
@@ -380,7 +374,7 @@ static mrb_value machine_await_fastest(mrb_state *mrb, mrb_value self) {
         rs_watch_idle(&wait->watches[i]);
     }
     rsm_strand *me = rsm_running(machine);
-    if (rs_await_begin(&machine->engine, &wait->selector.waiters, rsm_limit(mrb, machine, within)) == 0) {
+    if (rs_await_begin(&machine->engine, &wait->selector.waiters, rsm_deadline(mrb, machine, within)) == 0) {
         rs_selector_close(&wait->selector);
         rsm_raise_wake(mrb, machine, machine->engine.refusal);
     }

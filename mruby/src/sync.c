@@ -44,13 +44,6 @@ static mrb_value refuse_copy(mrb_state *mrb, mrb_value self) {
     mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "a %C cannot be copied: strands wait in the original", mrb_obj_class(mrb, self));
 }
 
-static int64_t deadline_of(mrb_state *mrb, rsm_machine *machine, mrb_value seconds) {
-    if (mrb_nil_p(seconds) || mrb_obj_is_kind_of(mrb, seconds, mrb_class_get(mrb, "Numeric"))) {
-        return rsm_deadline(mrb, machine, seconds);
-    }
-    mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "timeout: expected seconds, got %!v", seconds);
-}
-
 int64_t rsm_wait_arguments(mrb_state *mrb, rsm_machine *machine, mrb_int required, mrb_int most, bool *non_block) {
     *non_block = false;
     if (RS_LIKELY(mrb->c->ci->n == required && mrb->c->ci->nk == 0)) return RS_NEVER;
@@ -64,7 +57,7 @@ int64_t rsm_wait_arguments(mrb_state *mrb, rsm_machine *machine, mrb_int require
     *non_block = count > required && mrb_test(arguments[required]);
     if (mrb_undef_p(seconds) || mrb_nil_p(seconds)) return RS_NEVER;
     if (*non_block) mrb_raise(mrb, E_ARGUMENT_ERROR, "either non_block or a timeout: without a wait there is none");
-    return deadline_of(mrb, machine, seconds);
+    return rsm_deadline(mrb, machine, seconds);
 }
 
 mrb_value rsm_wait_in(mrb_state *mrb, rsm_machine *machine, rs_list *list, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns,
@@ -197,7 +190,7 @@ static mrb_value condition_wait(mrb_state *mrb, mrb_value self) {
     const mrb_value *arguments = mrb_get_argv(mrb);
     mrb_value mutex = arguments[0], seconds = arguments[1];
     rsm_sync *condition = get(mrb, self, &condition_type);
-    int64_t deadline_ns = deadline_of(mrb, condition->machine, seconds);
+    int64_t deadline_ns = rsm_deadline(mrb, condition->machine, seconds);
     rsm_check_boundary(mrb);
     if (!mrb_nil_p(mutex)) mutex_unlock(mrb, mutex);
     return rsm_wait_in(mrb, condition->machine, &condition->waiters, RS_WAIT_LIST, 0, deadline_ns, after_signal);

@@ -1,6 +1,8 @@
 /* wait: Kernel#wait, and giving way. */
 #include "binding.h"
 
+#include <math.h>
+#include <mruby/array.h>
 #include <mruby/numeric.h>
 
 mrb_value rsm_after_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
@@ -23,10 +25,29 @@ static mrb_value machine_yield(mrb_state *mrb, mrb_value self) {
     return give_way(mrb, machine, false);
 }
 
+static bool is_number(mrb_state *mrb, mrb_value value) { return mrb_obj_is_kind_of(mrb, value, mrb_class_get(mrb, "Numeric")); }
+
+static mrb_float not_negative(mrb_float seconds) { return seconds < 0 ? 0 : seconds; }
+
+/* NaN unless it is a number, or answers to divmod, as a program's own span of time does. */
+static mrb_float read_seconds(mrb_state *mrb, mrb_value seconds) {
+    if (RS_LIKELY(mrb_fixnum_p(seconds))) return not_negative((mrb_float)mrb_fixnum(seconds));
+    if (is_number(mrb, seconds)) return not_negative(mrb_as_float(mrb, seconds));
+    if (!mrb_respond_to(mrb, seconds, mrb_intern_lit(mrb, "divmod"))) return (mrb_float)NAN;
+    mrb_value parts = mrb_check_array_type(mrb, mrb_funcall(mrb, seconds, "divmod", 1, mrb_fixnum_value(1)));
+    if (!mrb_array_p(parts) || RARRAY_LEN(parts) != 2) return (mrb_float)NAN;
+    return not_negative(mrb_as_float(mrb, mrb_ary_entry(parts, 0)) + mrb_as_float(mrb, mrb_ary_entry(parts, 1)));
+}
+
+static mrb_float seconds_of(mrb_state *mrb, mrb_value seconds) {
+    mrb_float number = read_seconds(mrb, seconds);
+    if (isnan(number)) mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "expected a number of seconds, got %!v", seconds);
+    return number;
+}
+
 int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds) {
     if (mrb_nil_p(seconds)) return RS_NEVER;
-    mrb_float number = mrb_as_float(mrb, seconds);
-    if (!(number >= 0)) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "expected seconds, a number that is not negative");
+    mrb_float number = seconds_of(mrb, seconds);
     int64_t span_ns = number < 9e9 ? (int64_t)(number * 1e9) : RS_NEVER;
     return rs_deadline_after(rs_now(&machine->engine), span_ns);
 }
@@ -35,7 +56,7 @@ int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds) {
 static mrb_value wait_for(mrb_state *mrb, mrb_value seconds, bool resumable) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_check_boundary(mrb);
-    if (mrb_fixnum_p(seconds) ? mrb_fixnum(seconds) <= 0 : mrb_as_float(mrb, seconds) <= 0) return give_way(mrb, machine, resumable);
+    if (seconds_of(mrb, seconds) == 0) return give_way(mrb, machine, resumable);
     rs_strand *running = rs_running(&machine->engine);
     uint64_t ticket = rs_park_begin(&machine->engine, RS_WAIT_SLEEP, 0, rsm_deadline(mrb, machine, seconds));
     if (ticket == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
@@ -43,7 +64,14 @@ static mrb_value wait_for(mrb_state *mrb, mrb_value seconds, bool resumable) {
     return rsm_park(mrb, machine, running->user, rsm_after_wait);
 }
 
-static mrb_value kernel_wait(mrb_state *mrb, mrb_value self) { return wait_for(mrb, mrb_get_arg1(mrb), true); }
+static mrb_value kernel_wait(mrb_state *mrb, mrb_value self) {
+    mrb_value seconds = mrb_get_arg1(mrb);
+    if (!is_number(mrb, seconds) && isnan(read_seconds(mrb, seconds))) {
+        mrb_raisef(mrb, E_TYPE_ERROR, "wait: expected a number of seconds, got %!v", seconds);
+    }
+    return wait_for(mrb, seconds, true);
+}
+
 static mrb_value machine_sleep(mrb_state *mrb, mrb_value self) { return wait_for(mrb, mrb_get_arg1(mrb), false); }
 
 void rsm_init_wait(mrb_state *mrb, struct RClass *module, struct RClass *machine) {

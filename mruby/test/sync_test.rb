@@ -64,7 +64,7 @@ class MutexTest < SyncTest
       assert_equal [[false, true, false]], waiting(scope, 1) { [mutex.try_lock, mutex.locked?, mutex.owned?] }.map(&:await)
       assert_raises(ArgumentError) { mutex.lock(1) }
       assert_raises(ArgumentError) { mutex.lock(timeuot: 1) }
-      [-1, "1", 0.0 / 0].each { |seconds| assert_raises(Ringspun::UsageError) { mutex.lock(timeout: seconds) } }
+      ["1", 0.0 / 0].each { |seconds| assert_raises(Ringspun::UsageError) { mutex.lock(timeout: seconds) } }
     end
   end
 
