@@ -21,8 +21,23 @@ class EvaluationCollectionsTest < Minitest::Test
   def test_all_of_which_some_fail
     last = later(:last, 0.002)
     evaluations = [later(1), later(Failure.new("second"), 0.002), later(ArgumentError.new("third"), 0), last]
-    assert_equal "second", assert_raises(Failure) { evaluations.await_all }.message
+    assert_equal "third", assert_raises(ArgumentError) { evaluations.await_all }.message
     assert_equal :last, last.await_result
+    error_of { evaluations[1].await_result }
+    assert_equal "second", assert_raises(Failure) { evaluations.await_all }.message
+  end
+
+  def test_all_of_which_one_never_ends_and_one_fails
+    endless = waiting
+    assert_raises(Failure) { [endless, later(Failure.new)].await_all }
+    assert_raises(Failure) { [endless, later(Failure.new).tap { |one| error_of { one.await_result } }].await_all }
+    refute_predicate endless, :concluded?
+    end_all endless
+  end
+
+  def test_all_and_some_of_them_twice
+    one = later(1)
+    assert_equal [1, 2, 1], [one, later(2), one].await_all
   end
 
   def test_all_within_a_time

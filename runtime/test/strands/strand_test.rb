@@ -154,8 +154,9 @@ class StrandTest < Minitest::Test
   end
 
   def test_await_an_array_raises_as_it_does_for_several
-    strands = %w[one two].map { |name| machine.spin { raise Failure, name } } << machine.spin { 3 }
+    strands = [failed("one"), failed("two"), machine.spin { 3 }]
     error = assert_raises(Failure) { machine.await(strands) }
+    machine.yield
     assert_equal ["one", %w[two]], [error.message, Ringspun.suppressed(error).map(&:message)]
   end
 
@@ -172,15 +173,79 @@ class StrandTest < Minitest::Test
     machine.yield
   end
 
-  def test_await_several_raises_the_first_in_order_after_all_have_ended
-    slow_ended = false
-    strands = [machine.spin {},
-               machine.spin { machine.yield.then { raise Failure, "second" } },
-               machine.spin { raise Failure, "third" },
-               machine.spin { 5.times { machine.yield }.then { slow_ended = true } }]
-    error = assert_raises(Failure) { machine.await(*strands) }
-    assert_equal ["second", true], [error.message, slow_ended]
-    assert_equal "third", strands[2].error.message
+  def test_await_several_raises_the_first_error_at_once
+    gate = Ringspun::Queue.new
+    %i[await join].each do |name|
+      slow = parked { gate.pop }
+      strands = [slow, machine.spin {}, machine.spin { machine.yield.then { raise Failure, "third" } }, machine.spin { gate.pop }]
+      error = assert_raises(Failure) { machine.public_send(name, *strands) }
+      assert_equal ["third", true, true], [error.message, slow.alive?, strands[3].alive?]
+      2.times { |value| gate.push(value) }
+      assert_equal [0, 1], machine.await(slow, strands[3])
+    end
+  end
+
+  def test_await_several_of_which_one_never_ends_and_one_has_failed
+    endless = parked { machine.park }
+    bad = failed("bad")
+    assert_equal "bad", assert_raises(Failure) { machine.await(endless, bad) }.message
+    assert_equal "bad", assert_raises(Failure) { machine.join([bad, endless]) }.message
+    assert_raises(Ringspun::TerminatedError) { machine.await(terminated, endless, bad) }
+    machine.terminate(endless)
+    assert_ends_with Ringspun::TerminatedError, endless
+  end
+
+  def terminated = parked { machine.park }.tap { |strand| machine.terminate(strand) && error_of { strand.join } }
+
+  def test_await_several_of_which_one_is_terminated
+    endless, other = Array.new(2) { parked { machine.park } }
+    waiting = parked { error_of { machine.await(endless, other) } }
+    machine.terminate(other)
+    assert_instance_of Ringspun::TerminatedError, waiting.await
+    assert_predicate endless, :alive?
+    machine.terminate(endless)
+    assert_ends_with Ringspun::TerminatedError, endless
+  end
+
+  def test_what_several_wait_for_fails_for_each
+    gate = Ringspun::Queue.new
+    endless = parked { machine.park }
+    bad = parked { gate.pop && raise(Failure, "bad") }
+    waiting = Array.new(3) { |turn| parked { error_of { machine.await(*[endless, machine.spin { turn }, bad].rotate(turn)) } } }
+    gate.push(true)
+    assert_equal %w[bad bad bad], machine.await(waiting).map(&:message)
+    machine.terminate(endless)
+    assert_ends_with Ringspun::TerminatedError, endless
+  end
+
+  def test_a_failure_of_which_a_cancelled_wait_hears_nothing
+    gate = Ringspun::Queue.new
+    bad, endless = parked { gate.pop && raise(Failure, "bad") }, parked { machine.park }
+    waiting = parked { machine.await(endless, bad) }
+    machine.terminate(waiting)
+    assert_ends_with Ringspun::TerminatedError, waiting
+    waiting = parked { machine.await(endless) }
+    gate.push(true)
+    assert_ends_with Failure, bad
+    machine.yield
+    assert_predicate waiting, :alive?
+    machine.schedule(endless, 5)
+    assert_equal [5], waiting.await
+  end
+
+  # The block gets the error before its scope cancels it.
+  def test_await_several_of_a_scope
+    seen = nil
+    error = assert_raises(Failure) do
+      machine.scope do |scope|
+        machine.await(scope.spin { machine.park }, scope.spin { machine.yield.then { raise Failure, "child" } })
+      rescue Failure => e
+        seen = e
+        raise
+      end
+    end
+    assert_same seen, error
+    assert_empty Ringspun.suppressed(error)
   end
 
   def test_the_backtrace_says_where

@@ -127,11 +127,12 @@ class UnjoinedTest < Minitest::Test
     assert_match(/nobody joined.*left behind.*and then the rest/m, answer.err)
   end
 
-  def test_the_wait_for_several_ends_before_the_error_is_read
+  def test_the_wait_for_several_ends_before_the_error_comes
     text = reported do
-      failing = machine.spin { raise "unread" }
+      failing = machine.spin { machine.park && raise("unread") }
       sleeper = machine.spin { machine.sleep }
       assert_raises(Ringspun::TimeoutError) { machine.timeout(0.001) { machine.await(failing, sleeper) } }
+      machine.schedule(failing, true)
       machine.terminate(sleeper)
     end
     assert_equal 1, text.scan("unread").size
@@ -139,7 +140,7 @@ class UnjoinedTest < Minitest::Test
 
   def test_of_several_errors_the_others_go_with_the_first
     assert_empty(reported do
-      error = error_of { machine.await(*%w[one two three].map { |name| machine.spin { raise Failure, name } }) }
+      error = error_of { machine.await(*%w[one two three].map { |name| failed(name) }) }
       assert_equal ["one", %w[two three]], [error.message, Ringspun.suppressed(error).map(&:message)]
     end)
   end

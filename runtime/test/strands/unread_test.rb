@@ -436,17 +436,31 @@ class SimulatedUnreadTest < UnreadTest
     assert_empty text
   end
 
+  def test_an_error_that_comes_after_that_of_another
+    times = []
+    simulate do
+      started = machine.now
+      machine.__send__(:with_on_error, ->(error, *) { times << [error.message, (machine.now - started).round(6)] }) do
+        strands = [3, 1, 2].map { |seconds| machine.spin { machine.sleep(seconds).then { raise Failure, seconds.to_s } } }
+        assert_equal "1", assert_raises(Failure) { machine.await(*strands) }.message
+        assert_equal 1, machine.now - started
+        machine.sleep(20)
+      end
+    end
+    assert_equal [["2", 3.0], ["3", 4.0]], times
+  end
+
   def test_who_has_waited_for_several_and_does_not_any_more
     times = []
     simulate do
       started = machine.now
       machine.__send__(:with_on_error, ->(*) { times << (machine.now - started).round(6) }) do
-        failing = machine.spin { raise Failure, "first" }
+        failing = machine.spin { machine.sleep(4).then { raise Failure, "first" } }
         machine.spin { error_of { machine.timeout(3.5) { machine.await(machine.spin { machine.sleep(10) }, failing) } } }
         machine.sleep(20)
       end
     end
-    assert_equal [4.0], times
+    assert_equal [5.0], times
   end
 
   def test_a_deadlock_does_not_wait_for_the_second

@@ -48,6 +48,7 @@ typedef struct rsb_machine {
     VALUE due;                  /* Array of [strand, error, handler or nil]: errors that are due */
     VALUE reporter;             /* the strand that reports them, or is about to; or nil */
     bool reporter_begun;
+    struct rsb_several *waits_for_several; /* of strands, the newest first */
     VALUE child_error;          /* in a forked child: what its first strand ended with, or nil */
     VALUE stackless_error;      /* what the last strand without a stack failed with */
     int64_t stackless_until_ns;

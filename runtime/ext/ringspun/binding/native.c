@@ -36,6 +36,7 @@ void Init_native(void) {
     rsb_init_time();
     rsb_init_mailbox();
     rsb_init_strand();
+    rsb_init_several();
     rsb_init_unread();
     rsb_init_scope();
     rsb_init_fiber_new();

@@ -320,6 +320,7 @@ void rsb_init_machine(void);
 void rsb_init_time(void);
 void rsb_init_mailbox(void);
 void rsb_init_strand(void);
+void rsb_init_several(void);
 void rsb_init_unread(void);
 void rsb_init_scope(void);
 void rsb_init_runners(void);

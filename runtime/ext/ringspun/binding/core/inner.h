@@ -62,7 +62,18 @@ bool rsb_concerns_root(VALUE error);
 bool rsb_strand_run(rsb_machine *machine, rs_strand *strand, VALUE fiber);
 void rsb_strand_fail(rsb_machine *machine, rs_strand *strand, VALUE error);
 VALUE rsb_strand_root(rsb_machine *machine, const rs_strand *strand);
-void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand);
+/* Waits for the end of that strand, which has not ended yet. Something else may wake the caller before. */
+void rsb_strand_wait_once(rsb_machine *machine, rsb_strand *strand);
+/* Its value; raises what it has ended with (rsb_raise_result). */
+VALUE rsb_strand_awaited(rsb_machine *machine, rsb_strand *strand);
+static inline bool rsb_strand_failed(const rsb_strand *strand) { return !NIL_P(strand->error) || strand->cancelled; }
+
+/* --- several.c --- */
+
+/* A strand with awaiters has ended without a value: those that wait for it among several go on. */
+void rsb_tell_awaiters(rsb_machine *machine, rsb_strand *strand);
+/* In a forked child: the waits of the parent's strands are gone. */
+void rsb_several_forked(rsb_machine *machine, const rsb_strand *survivor);
 
 /* --- unread.c --- */
 

@@ -296,6 +296,7 @@ void rsb_after_fork(rsb_machine *machine) {
     machine->spin_scope = &survivor->own;
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
     rsb_unread_forked(machine);
+    rsb_several_forked(machine, survivor->user);
     machine->outside_waits = NULL;
 }
 

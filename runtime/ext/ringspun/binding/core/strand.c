@@ -192,13 +192,14 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
     if (!NIL_P(strand->supervisor)) return;
     if (rsb_concerns_root(error) && rsb_root_of(machine)) rsb_raise_in_root(machine, error);
     else if (rsb_is_reporter(machine, strand)) rsb_reporter_failed(machine);
-    else rsb_unread_keep(machine, strand, engine->joiners.len > 0, is_held(machine, strand));
+    else rsb_unread_keep(machine, strand, engine->joiners.len > 0 || strand->awaiters > 0, is_held(machine, strand));
 }
 
 RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     rsb_strand *strand = engine->user;
     RS_CHECK(!strand->done);
     strand->done = true;
+    if (RS_UNLIKELY(strand->awaiters > 0) && rsb_strand_failed(strand)) rsb_tell_awaiters(machine, strand);
     if (RS_UNLIKELY(strand->frames != NULL)) RSB_EACH_PART(strand_ends, machine, strand);
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
@@ -287,8 +288,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
 
 /* --- waiting for one --- */
 
-void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand) {
-    if (strand->done) return;
+void rsb_strand_wait_once(rsb_machine *machine, rsb_strand *strand) {
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
     if (!engine) rb_raise(rsb_eTerminated, "that strand runs in the parent process; it did not come along with the fork");
     if (engine == rs_running(&machine->engine)) {
@@ -296,6 +296,10 @@ void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand) {
     }
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_JOIN, 0, RS_NEVER, &engine->joiners, NULL, NULL);
     rsb_raise_wake(machine, kind);
+}
+
+static void wait_for_end(rsb_machine *machine, rsb_strand *strand) {
+    while (!strand->done) rsb_strand_wait_once(machine, strand);
 }
 
 #define TERMINATED "the strand was terminated or cancelled before it had a value"
@@ -312,105 +316,10 @@ VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand) {
     return strand->value;
 }
 
-static VALUE awaited(rsb_machine *machine, rsb_strand *strand) {
+VALUE rsb_strand_awaited(rsb_machine *machine, rsb_strand *strand) {
     VALUE error = error_of(machine, strand);
     if (!NIL_P(error)) rsb_raise_result(error);
     return strand->value;
-}
-
-/* --- waiting for several --- */
-
-/* The first error will be raised; the others become its suppressed errors. */
-static void suppress_other_errors(rsb_machine *machine, VALUE strands) {
-    VALUE first = Qnil, others = Qnil;
-    for (long i = 0; i < RARRAY_LEN(strands); i++) {
-        VALUE object = RARRAY_AREF(strands, i), error = rsb_strand_data(object)->error;
-        if (RS_LIKELY(NIL_P(error)) || error == first) continue;
-        rsb_unread_read(machine, object);
-        if (NIL_P(first)) {
-            first = error;
-        } else {
-            if (NIL_P(others)) others = rb_ary_new();
-            if (!RTEST(rb_ary_includes(others, error))) rb_ary_push(others, error);
-        }
-    }
-    if (!NIL_P(others)) rsb_suppress(first, others);
-}
-
-static VALUE wait_for_each(VALUE strands) {
-    for (long i = 0; i < RARRAY_LEN(strands); i++) {
-        rsb_strand *strand = rsb_strand_data(RARRAY_AREF(strands, i));
-        rsb_strand_wait(rsb_machine_any_thread(strand->machine), strand);
-    }
-    return Qnil;
-}
-
-/* The caller waits for the strands one after the other, but all of them count as awaited during the whole wait. */
-static void count_awaiter(VALUE strands, int more) {
-    for (long i = 0; i < RARRAY_LEN(strands); i++) rsb_strand_data(RARRAY_AREF(strands, i))->awaiters += more;
-}
-
-static VALUE wait_ends(VALUE strands) {
-    count_awaiter(strands, -1);
-    return Qnil;
-}
-
-/* Copies the Array: the program may change its own during the wait. */
-static VALUE strands_of(int argc, VALUE *argv, VALUE machine) {
-    bool list = argc == 1 && RB_TYPE_P(argv[0], T_ARRAY);
-    VALUE strands = list ? rb_ary_dup(argv[0]) : rb_ary_new_from_values(argc, argv);
-    for (long i = 0; i < RARRAY_LEN(strands); i++) {
-        if (rsb_strand_get(RARRAY_AREF(strands, i))->machine == machine) continue;
-        rb_raise(rsb_eWrongThread, "that strand runs on another machine; only its own can wait for it");
-    }
-    return strands;
-}
-
-/* Waits for all the strands. Raises the error of the first that has one, in the order given; {Ringspun.suppressed} lists the
- * errors of the others.
- *
- * May switch strands.
- *
- * @overload await(*strands)
- *   @param strands [Array<Strand>]
- * @overload await(strands)
- *   @param strands [Array<Strand>] in one Array
- * @return [Array] their values, in the order given
- * @raise [Exception] the error of the first of them that has one
- * @raise [TerminatedError] when one was terminated or cancelled
- * @since 0.1.0
- */
-static VALUE machine_await(int argc, VALUE *argv, VALUE self) {
-    rsb_machine *machine = rsb_machine_of(self);
-    VALUE strands = strands_of(argc, argv, self);
-    long count = RARRAY_LEN(strands);
-    if (count > 1) {
-        count_awaiter(strands, 1);
-        rb_ensure(wait_for_each, strands, wait_ends, strands);
-    } else {
-        wait_for_each(strands);
-    }
-    suppress_other_errors(machine, strands);
-    VALUE values = rb_ary_new_capa(count);
-    for (long i = 0; i < count; i++) rb_ary_push(values, awaited(machine, rsb_strand_data(RARRAY_AREF(strands, i))));
-    RB_GC_GUARD(strands);
-    return values;
-}
-
-/* Like {#await} without the values.
- *
- * May switch strands.
- *
- * @overload join(*strands)
- *   @param strands [Array<Strand>]
- * @overload join(strands)
- *   @param strands [Array<Strand>] in one Array
- * @return [nil]
- * @raise (see #await)
- * @since 0.1.0 */
-static VALUE machine_join(int argc, VALUE *argv, VALUE self) {
-    machine_await(argc, argv, self);
-    return Qnil;
 }
 
 /* --- what a program asks of one --- */
@@ -436,8 +345,8 @@ static rsb_strand *own_strand(VALUE self, rsb_machine **machine) {
 static VALUE strand_await(VALUE self) {
     rsb_machine *machine;
     rsb_strand *strand = own_strand(self, &machine);
-    rsb_strand_wait(machine, strand);
-    return awaited(machine, strand);
+    wait_for_end(machine, strand);
+    return rsb_strand_awaited(machine, strand);
 }
 
 /* Waits until the strand has ended; like {#await}, but returns the strand.
@@ -542,8 +451,6 @@ void rsb_init_strand(void) {
     loaded_features = rb_gv_get("$LOADED_FEATURES"); /* always the same Array */
     rb_global_variable(&loaded_features);
     mIsolation = rb_define_module_under(rsb_mRingspun, "Isolation");
-    rb_define_method(rsb_cMachine, "await", machine_await, -1);
-    rb_define_method(rsb_cMachine, "join", machine_join, -1);
     rb_define_method(rsb_cStrand, "await", strand_await, 0);
     rb_define_method(rsb_cStrand, "join", strand_join, 0);
     rb_define_method(rsb_cStrand, "alive?", strand_alive_p, 0);

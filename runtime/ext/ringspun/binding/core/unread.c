@@ -44,8 +44,6 @@ static int look_at(VALUE object, VALUE error, VALUE argument) {
     if (strand->reported) return ST_CONTINUE;
     int64_t due_ns = strand->due_at_ns;
     bool all = search->now_ns == RS_NEVER;
-    /* A strand waits for several strands, this one among them, and may read its error yet. */
-    if (strand->awaiters > 0 && !all && due_ns <= search->now_ns) due_ns = search->now_ns + REPORT_AFTER_NS;
     if (all || due_ns <= search->now_ns) {
         if (search->take) {
             rb_ary_push(search->machine->due, rb_ary_new_from_args(3, object, error, Qnil));
