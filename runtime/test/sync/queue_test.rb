@@ -293,6 +293,30 @@ class QueueTest < QueueCase
     assert_equal 1, queue([1]).pop(timeout: nil)
   end
 
+  # --- each ---
+
+  def test_each_until_it_is_closed_and_empty
+    one = queue([1, nil])
+    got = []
+    strand = parked { one.each { |item| got << item } }
+    one.push(3)
+    one.push(false)
+    one.close
+    assert_same one, strand.await
+    assert_equal [1, nil, 3, false], got
+    assert_same one, one.each { flunk }
+  end
+
+  def test_each_is_broken_off
+    one = queue([1, 2, 3])
+    assert_equal 2, one.each { |item| break item if item == 2 }
+    assert_equal 1, one.size
+    assert_raises(Ringspun::UsageError) { one.each }
+    strand = parked { queue.each { flunk } }
+    machine.terminate(strand)
+    assert_ends_with Ringspun::TerminatedError, strand
+  end
+
   # --- between machines ---
 
   def test_it_belongs_to_the_machine_that_used_it_first

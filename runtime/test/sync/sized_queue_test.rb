@@ -234,6 +234,15 @@ class SizedQueueTest < QueueCase
     end
   end
 
+  def test_each_makes_room
+    one = sized(1, 1)
+    pusher = parked { one.push(2) && one.push(3) && one.close }
+    got = []
+    one.each { |item| got << item }
+    assert_equal [1, 2, 3], got
+    pusher.join
+  end
+
   def test_what_is_no_length_of_time
     one = sized(1, 1)
     [Float::NAN, "1"].each { |value| assert_raises(Ringspun::UsageError) { one.push(2, timeout: value) } }

@@ -135,14 +135,13 @@ static inline bool check_popped(VALUE self, const rs_queue *queue, rs_queue_answ
     return true;
 }
 
-static VALUE pop_waiting(rsb_machine *machine, VALUE self, rs_queue *queue, int64_t deadline_ns) {
+static rs_queue_answer pop_waiting(rsb_machine *machine, VALUE self, rs_queue *queue, int64_t deadline_ns, uint64_t *item) {
     int64_t result = 0;
-    uint64_t item = Qnil;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->poppers, &for_item, &result);
-    rs_queue_answer answer = rs_queue_popped(&machine->engine, queue, kind, result, &item);
+    rs_queue_answer answer = rs_queue_popped(&machine->engine, queue, kind, result, item);
     if (answer == RS_QUEUE_WAITS && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
     check_popped(self, queue, answer);
-    return (VALUE)item;
+    return answer;
 }
 
 /* Takes the first item, waiting for one if need be.
@@ -166,7 +165,31 @@ static VALUE queue_pop(int argc, VALUE *argv, VALUE self) {
     rs_queue_answer answer = rs_queue_pop(&machine->engine, queue, &item);
     if (check_popped(self, queue, answer)) return (VALUE)item;
     if (RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is empty; pop without non_block waits for an item");
-    return answer == RS_QUEUE_CLOSED ? Qnil : pop_waiting(machine, self, queue, deadline_ns);
+    if (answer != RS_QUEUE_CLOSED) pop_waiting(machine, self, queue, deadline_ns, &item);
+    return (VALUE)item;
+}
+
+/* Pops one item after the other until the queue is closed and empty.
+ *
+ * May switch strands.
+ *
+ * @yieldparam item [Object]
+ * @return [Queue] self
+ * @since 0.1.0
+ */
+static VALUE queue_each(VALUE self) {
+    rsb_need_block("each");
+    while (true) {
+        rsb_machine *machine; /* asked for each item, because the block may fork */
+        rs_queue *queue = get(self, &machine);
+        uint64_t item = Qnil;
+        rs_queue_answer answer = rs_queue_pop(&machine->engine, queue, &item);
+        if (!check_popped(self, queue, answer) && answer != RS_QUEUE_CLOSED) {
+            answer = pop_waiting(machine, self, queue, RS_NEVER, &item);
+        }
+        if (answer == RS_QUEUE_CLOSED) return self;
+        rb_yield((VALUE)item);
+    }
 }
 
 /* --- for selectors --- */
@@ -280,6 +303,7 @@ void rsb_init_queue(void) {
     rb_define_method(queue, "empty?", queue_empty_p, 0);
     rb_define_method(queue, "size", queue_size, 0);
     rb_define_method(queue, "num_waiting", queue_num_waiting, 0);
+    rb_define_method(queue, "each", queue_each, 0);
     rb_define_method(queue, "clear", queue_clear, 0);
     rb_define_alias(queue, "<<", "push");
     rb_define_alias(queue, "enq", "push");
