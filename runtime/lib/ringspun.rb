@@ -51,4 +51,5 @@ require_relative "ringspun/simulation"
 require_relative "ringspun/stream"
 require_relative "ringspun/tls"
 require_relative "ringspun/watch"
+require_relative "ringspun/hints"
 require_relative "ringspun/railtie" if defined?(Rails::Railtie)
