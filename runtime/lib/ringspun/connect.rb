@@ -25,7 +25,9 @@ module Ringspun
     # @raise [SocketError] when the name cannot be resolved
     # @since 0.1.0
     # @see https://www.rfc-editor.org/rfc/rfc8305 RFC 8305
-    def connect_tcp(host, port, tls: nil, connect_timeout: 30, attempt_delay: HappyEyeballs::ATTEMPT_DELAY, **options, &block)
+    def connect_tcp(host, port = nil, tls: nil, connect_timeout: 30, attempt_delay: HappyEyeballs::ATTEMPT_DELAY, **options,
+                    &block)
+      Net.need_both("connect_tcp", host, port)
       machine = Machine.current
       delay = Seconds.limit("attempt_delay", attempt_delay, "a number of seconds")
       client = TLS.__send__(:client, tls, host) if tls
@@ -74,6 +76,14 @@ module Ringspun
         rescue TimeoutError
           raise TimeoutError, "#{message} within #{seconds} s"
         end
+      end
+
+      # For who says the port alone, as programs do elsewhere.
+      def need_both(what, host, port)
+        return unless port.nil?
+
+        place = host.is_a?(Integer) ? %("127.0.0.1", #{host}) : "#{host.inspect}, 8080"
+        raise UsageError, "#{what}: takes a host and a port, as in #{what}(#{place})"
       end
 
       # Adds the address to the message of an error of the system or of the handshake, unless the message has it.

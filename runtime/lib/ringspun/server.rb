@@ -19,7 +19,8 @@ module Ringspun
     # @return [Server]
     # @raise [UsageError, SystemCallError, SocketError]
     # @since 0.1.0
-    def listen_tcp(host, port, backlog: 1024, reuse_port: false, **options, &block)
+    def listen_tcp(host, port = nil, backlog: 1024, reuse_port: false, **options, &block)
+      Net.need_both("listen_tcp", host, port)
       raise UsageError, "listen_tcp needs a block" unless block
 
       machine = Machine.current

@@ -71,6 +71,36 @@ class SimulatedMessagesTest < MessagesTest
   def faults = false
 end
 
+# What is wrong with a call.
+class UsageMessagesTest < Minitest::Test
+  include Strands
+
+  def message_of(&block) = assert_raises(Ringspun::UsageError, &block).message
+
+  def test_a_port_without_a_host
+    %i[listen_tcp connect_tcp].each do |name|
+      text = "#{name}: takes a host and a port, as in #{name}(\"127.0.0.1\", 8080)"
+      assert_equal text, message_of { Ringspun.public_send(name, 8080) { flunk } }
+      assert_equal text.sub("127.0.0.1", "localhost"), message_of { Ringspun.public_send(name, "localhost") { flunk } }
+    end
+  end
+
+  def test_what_is_for_other_threads
+    queue = Ringspun::Queue.new([1])
+    Ringspun.run { queue.pop }
+    error = assert_raises(Ringspun::WrongThreadError) { Thread.new { error_of { queue.pop } }.value&.then { |e| raise e } }
+    assert_match(/between threads use a Ringspun::Channel, Thread::Queue or Thread::Mutex/, error.message)
+  end
+
+  # Other options may be wrong only because the backend is.
+  def test_a_backend_that_nobody_knows_is_said_first
+    [{ sqpoll: "yes" }, { seed: 1 }, { entries: -1 }, { faults: 5 }, { busy_poll: -1 }].each do |others|
+      text = Thread.new { message_of { Ringspun.run(backend: :iouring, **others) { flunk } } }.value
+      assert_match(/unknown backend iouring: there are :uring, :epoll and :sim/, text)
+    end
+  end
+end
+
 # What only the host's kernel says.
 class HostMessagesTest < Minitest::Test
   include Strands

@@ -253,7 +253,7 @@ bool rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine) {
         return true;
     }
     rb_raise(rsb_eWrongThread, "this %" PRIsVALUE " is used by the machine of another thread; between threads use "
-             "a Ringspun::Channel, or Thread::Mutex", rb_obj_class(self));
+             "a Ringspun::Channel, Thread::Queue or Thread::Mutex", rb_obj_class(self));
 }
 
 VALUE rsb_refuse_copy(VALUE self, VALUE original) {

@@ -129,9 +129,9 @@ static rs_options read_options(rsb_machine *machine, VALUE options) {
 }
 
 void rsb_open_engine(rsb_machine *machine, VALUE options) {
+    const rs_backend *backend = wanted_backend(option(options, "backend"));
     rs_options chosen = read_options(machine, options);
     struct rs_sim_faults faults;
-    const rs_backend *backend = wanted_backend(option(options, "backend"));
     refuse_others(options, backend);
     rsb_simulation_options(options, &chosen, &faults);
     open_engine(machine, backend, &chosen);
