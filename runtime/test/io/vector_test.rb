@@ -109,14 +109,51 @@ module VectorTests
     end
   end
 
-  def test_writev_takes_1024_parts_and_no_more
+  # More than the kernel takes at once.
+  PARTS = [1023, 1024, 1025, 5000].freeze
+
+  def test_writev_of_many_parts
     on_machine(faults: false) do |machine|
       reader, writer = make_pipe
-      parts = Array.new(1024) { |i| (i % 10).to_s }
-      assert_equal 1024, machine.writev(writer, parts)
-      assert_equal parts.join, read_exactly(reader, 1024)
-      error = assert_raises(Ringspun::UsageError) { machine.writev(writer, parts + ["x"]) }
-      assert_match(/1 to 1024/, error.message)
+      PARTS.each do |count|
+        parts = Array.new(count) { |i| i.even? ? i.to_s : IO::Buffer.for(i.to_s) }
+        whole = Array.new(count, &:to_s).join
+        assert_equal whole.bytesize, machine.writev(writer, parts)
+        assert_bytes whole, read_exactly(reader, whole.bytesize)
+        parts.each { |part| refute_predicate(part, :locked?) if part.is_a?(IO::Buffer) }
+      end
+    end
+  end
+
+  def test_readv_into_many_buffers
+    on_machine(faults: false) do |machine|
+      reader, writer = make_pipe
+      PARTS.each do |count|
+        buffers = Array.new(count) { |i| i % 3 == 0 ? IO::Buffer.new(2) : +"--" }
+        buffers[-1] = IO::Buffer.new(4).slice(1, 2)
+        [count * 2, (count * 2) - 1, 1].each do |bytes|
+          whole = Array.new(count, &:to_s).join[0, bytes]
+          machine.write(writer, whole)
+          strings = buffers.grep(String).each { |string| string.replace("--") }
+          assert_equal whole.bytesize, machine.readv(reader, buffers)
+          assert_bytes whole, buffers.map { |buffer| text_of(buffer) }.join[0, whole.bytesize]
+          assert(strings.all? { |string| string.bytesize == 2 })
+        end
+      end
+    end
+  end
+
+  def test_many_buffers_of_which_one_is_wrong
+    on_machine(faults: false) do |machine|
+      reader, writer = make_pipe
+      twice = +"--"
+      many = Array.new(1100) { +"x" }
+      [[*many, 5], [*many, "frozen"], [twice, *many, twice]].each do |list|
+        assert_raises(Ringspun::UsageError, FrozenError) { machine.readv(reader, list) }
+      end
+      assert_raises(Ringspun::UsageError) { machine.writev(writer, [*Array.new(1100, "x"), 5]) }
+      assert_equal "new", twice.replace("new")
+      [[], "x", nil].each { |none| assert_raises(Ringspun::UsageError) { machine.writev(writer, none) } }
     end
   end
 
@@ -197,6 +234,14 @@ end
 
 class VectorTest < IOCase
   include VectorTests
+
+  def test_a_datagram_of_many_parts_is_one
+    on_machine(faults: false) do |machine|
+      one, other = make_socketpair(:UNIX, :DGRAM)
+      assert_equal 3000, machine.writev(one, Array.new(3000, "x"))
+      assert_equal 3000, machine.recv(other, +"", 5000)
+    end
+  end
 
   def test_writev_to_a_descriptor_that_blocks
     on_machine do |machine|

@@ -2,6 +2,9 @@
  *
  * Each buffer of a vector is locked or frozen during the op, and pinned: an Array keeps its elements alive, but compaction may
  * move them, and the bytes of a short String move with it.
+ *
+ * The kernel takes at most IOV_MAX parts at once. Where there are more, the last of them go through one String of ours: in
+ * several calls a datagram would be several, and a second read might wait though the first has bytes.
  */
 #include "io.h"
 
@@ -14,7 +17,9 @@ typedef struct {
     const char *what;
     bool reading;
     VALUE given;                /* the caller's buffers */
-    VALUE buffers;              /* the buffers that the op uses: frozen Strings, and Strings instead of slices */
+    VALUE buffers;              /* the buffers instead of them: frozen Strings, and Strings instead of slices */
+    VALUE used;                 /* those that the op uses, IOV_MAX at most */
+    VALUE tail;                 /* the String instead of the last of them, on the stack, which pins it; or nil */
     VALUE locked;               /* the locked ones among them */
     VALUE *pins;                /* the buffers again, in memory that the collector scans conservatively, which pins them */
     struct iovec *parts;        /* of the request; freed after the op has ended */
@@ -24,9 +29,7 @@ typedef struct {
 
 static VALUE list_of(VALUE buffers) {
     VALUE list = rb_check_array_type(buffers);
-    if (NIL_P(list) || RARRAY_LEN(list) == 0 || RARRAY_LEN(list) > IOV_MAX) {
-        rb_raise(rsb_eUsage, "expected an Array of 1 to %d Strings or IO::Buffers", IOV_MAX);
-    }
+    if (NIL_P(list) || RARRAY_LEN(list) == 0) rb_raise(rsb_eUsage, "expected an Array of one or more Strings or IO::Buffers");
     return rb_ary_dup(list);
 }
 
@@ -52,17 +55,19 @@ static VALUE lock_one(VALUE buffer) {
     return RB_TYPE_P(buffer, T_STRING) ? rb_str_locktmp(buffer) : rb_io_buffer_lock(buffer);
 }
 
-static bool has(VALUE list, VALUE object) {
-    for (long i = 0; i < RARRAY_LEN(list); i++) {
-        if (RARRAY_AREF(list, i) == object) return true;
-    }
-    return false;
+/* Whether it stands for the first time in a list that may have it more than once, as what is written may. */
+static bool is_new(VALUE *seen, VALUE buffer) {
+    if (NIL_P(*seen)) *seen = rb_hash_new();
+    if (RTEST(rb_hash_lookup(*seen, buffer))) return false;
+    rb_hash_aset(*seen, buffer, Qtrue);
+    return true;
 }
 
 static void lock_all(vector *v) {
+    VALUE seen = Qnil;
     for (long i = 0; i < RARRAY_LEN(v->buffers); i++) {
         VALUE buffer = RARRAY_AREF(v->buffers, i);
-        if (!v->reading && (RB_TYPE_P(buffer, T_STRING) || has(v->locked, buffer))) continue;
+        if (!v->reading && (RB_TYPE_P(buffer, T_STRING) || !is_new(&seen, buffer))) continue;
         int state = 0;
         rb_protect(lock_one, buffer, &state);
         if (state) {
@@ -87,13 +92,37 @@ static VALUE give_back(VALUE argument) {
 
 /* --- the op --- */
 
+#define TAIL_FROM (IOV_MAX - 1)
+
+/* Room for the last buffers, or the bytes of these. */
+static VALUE tail_of(const vector *v) {
+    VALUE tail = rb_str_buf_new(0);
+    long total = 0;
+    for (long i = TAIL_FROM; i < RARRAY_LEN(v->buffers); i++) {
+        rs_transfer part = {0};
+        rsb_source_of(RARRAY_AREF(v->buffers, i), &part);
+        if (!v->reading) rb_str_cat(tail, part.address, (long)part.len);
+        else if (__builtin_add_overflow(total, (long)part.len, &total)) rsb_fail_memory();
+    }
+    if (v->reading) rb_str_resize(tail, total);
+    return tail;
+}
+
+static void choose_used(vector *v) {
+    v->used = v->buffers;
+    if (RS_LIKELY(RARRAY_LEN(v->buffers) <= IOV_MAX)) return;
+    v->tail = tail_of(v);
+    v->used = rb_ary_subseq(v->buffers, 0, TAIL_FROM);
+    rb_ary_push(v->used, v->tail);
+}
+
 static void describe(vector *v) {
-    long count = RARRAY_LEN(v->buffers);
+    long count = RARRAY_LEN(v->used);
     v->parts = rsb_alloc(sizeof(*v->parts) * (size_t)count);
     uint64_t used = 0;
     for (long i = 0; i < count; i++) {
         rs_transfer part = {0};
-        rsb_source_of(RARRAY_AREF(v->buffers, i), &part);
+        rsb_source_of(RARRAY_AREF(v->used, i), &part);
         if (part.len > 0) v->parts[used++] = (struct iovec){.iov_base = part.address, .iov_len = part.len};
     }
     v->request.vector.parts = v->parts;
@@ -103,16 +132,18 @@ static void describe(vector *v) {
 static VALUE run(VALUE argument) {
     vector *v = (vector *)argument;
     lock_all(v);
+    choose_used(v);
     describe(v);
     if (v->reading && v->request.vector.count == 0) {
         rb_raise(rsb_eUsage, "readv: the buffers hold no bytes, and each takes as many as it holds; make them larger first");
     }
-    if (v->reading) return LL2NUM(rsb_request(v->machine, &v->request, v->buffers, RSB_IN, v->what));
-    return LL2NUM(rsb_request_all(v->machine, &v->request, v->buffers, RSB_OUT, v->what));
+    if (v->reading) return LL2NUM(rsb_request(v->machine, &v->request, v->used, RSB_IN, v->what));
+    return LL2NUM(rsb_request_all(v->machine, &v->request, v->used, RSB_OUT, v->what));
 }
 
-/* Marks the Strings as modified, and copies to the slices what was read into the Strings instead. */
+/* Marks the Strings as modified, and copies what was read into Strings instead: to the last buffers, and to slices. */
 static void hand_out(const vector *v, uint64_t bytes) {
+    uint64_t tail_used = 0;
     for (long i = 0; i < RARRAY_LEN(v->given) && bytes > 0; i++) {
         VALUE buffer = RARRAY_AREF(v->given, i), own = RARRAY_AREF(v->buffers, i);
         rs_transfer part = {0};
@@ -120,6 +151,11 @@ static void hand_out(const vector *v, uint64_t bytes) {
         uint64_t len = part.len < bytes ? part.len : bytes;
         bytes -= len;
         if (len > 0 && own == buffer && RB_TYPE_P(own, T_STRING)) rb_str_modify(own);
+        if (RS_UNLIKELY(!NIL_P(v->tail)) && i >= TAIL_FROM) {
+            rsb_source_of(own, &part);
+            memcpy(part.address, RSTRING_PTR(v->tail) + tail_used, len);
+            tail_used += len;
+        }
         if (own == buffer || len == 0) continue;
         rsb_buffer_check(buffer);
         rs_transfer target = {0};
@@ -137,7 +173,7 @@ static void take_buffers(vector *v) {
 
 static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const char *what) {
     rsb_machine *machine = rsb_machine_of(self);
-    vector v = {.machine = machine, .what = what, .reading = kind == RS_OP_READV, .given = list_of(buffers)};
+    vector v = {.machine = machine, .what = what, .reading = kind == RS_OP_READV, .given = list_of(buffers), .tail = Qnil};
     v.buffers = rb_ary_new();
     v.locked = rb_ary_new();
     VALUE pins_owner;
@@ -154,6 +190,8 @@ static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const
     ALLOCV_END(pins_owner);
     RB_GC_GUARD(v.given);
     RB_GC_GUARD(v.buffers);
+    RB_GC_GUARD(v.used);
+    RB_GC_GUARD(v.tail);
     RB_GC_GUARD(v.locked);
     return result;
 }
