@@ -14,10 +14,11 @@ static const char *const symbols[] = {
     "accessed_at", "blockSpecial", "block_size", "busy_polls", "bytes_spliced", "cancel", "cancels", "changed_at",
     "characterSpecial", "complete", "concluded", "cpu", "created_at", "directory", "done", "entries", "epoll", "fault",
     "fiber_machine_stack_size", "fiber_vm_stack_size", "fifo", "file", "file_writes_inline", "finish", "idle", "idle_fibers",
-    "inline", "inode", "link", "links", "modified_at", "new", "op", "ops_in_flight", "ops_inline", "ops_offloaded", "ops_started",
-    "park", "parked", "polls", "readable", "ready", "resumed", "resumes", "run", "run_queue", "run_queue_max", "running", "sim",
-    "sleeps", "socket", "spawn", "sqpoll", "strands_spawned", "stream_buffers", "system_calls", "timer", "timers", "timers_fired",
-    "to_sockaddr", "traced_call", "unknown", "uring", "user", "wake", "wake dropped", "wakes", "wakes_dropped", "writable",
+    "inline", "inode", "link", "links", "look_ups_waiting", "modified_at", "new", "op", "ops_in_flight", "ops_inline",
+    "ops_offloaded", "ops_started", "park", "parked", "polls", "readable", "ready", "resumed", "resumes", "run", "run_queue",
+    "run_queue_max", "running", "sim", "sleeps", "socket", "spawn", "sqpoll", "strands_spawned", "stream_buffers", "system_calls",
+    "timer", "timers", "timers_fired", "to_sockaddr", "traced_call", "unknown", "uring", "user", "wake", "wake dropped", "wakes",
+    "wakes_dropped", "writable",
     /* stream/tls.c */
     "@rbuffer", "EarlyBytesError", "Socket", "TLSSessionError", "TruncatedStreamError", "flush", "for_fd", "to_io",
 };

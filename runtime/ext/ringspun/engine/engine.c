@@ -35,6 +35,7 @@ void rs_metrics_each(const rs_machine *machine, rs_each_metric each, void *conte
     each(context, "ops_inline", metrics->ops_inline);
     each(context, "ops_started", metrics->ops_started);
     each(context, "ops_offloaded", metrics->ops_offloaded);
+    each(context, "look_ups_waiting", machine->look_ups_waiting);
     each(context, "file_writes_inline", metrics->file_writes_inline);
     each(context, "bytes_spliced", metrics->bytes_spliced);
     each(context, "polls", metrics->polls);

@@ -34,6 +34,7 @@ module Ringspun
         idle_fibers: "Fibers that are kept for strands to come.",
         timers: "Timers that are set.",
         stream_buffers: "Buffers that hold bytes of streams.",
+        look_ups_waiting: "Name look-ups that wait for a thread.",
         ops_in_flight: "Operations that the kernel or a worker has."
       }.freeze
 

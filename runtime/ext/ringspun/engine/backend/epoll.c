@@ -40,7 +40,7 @@ typedef struct {
     rs_fruitless looks, waits;
     rs_retry retry;
     rs_op_line line;            /* ops on descriptors of objects, which are looked at together first */
-    rs_workers *workers;
+    rs_workers workers;
 } epoll_state;
 
 /* glibc's epoll_wait is a call of its own on some processors. */
@@ -101,14 +101,14 @@ static int epoll_open(rs_machine *machine) {
         free(state);
         return error;
     }
-    state->workers = rs_workers_new(machine, machine->options.workers_max);
+    state->workers = rs_workers_new(machine);
     machine->backend_state = state;
     return 0;
 }
 
 static void epoll_close(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
-    rs_workers_free(state->workers);
+    rs_workers_free(&state->workers);
     close_descriptors(state);
     rs_op_line_free(&state->line);
     free(state);
@@ -245,7 +245,7 @@ static void enregister(rs_machine *machine, rs_op *op) {
      * https://man7.org/linux/man-pages/man2/poll.2.html */
     uint32_t always = op->request.kind == RS_OP_POLL ? op->request.poll.events & (POLLIN | POLLOUT) : 0;
     if (error == -EPERM && rs_op_calls[op->request.kind].execute) {
-        rs_workers_submit(state->workers, op);
+        rs_workers_submit(&state->workers, op);
     } else if (error == -EPERM && always) {
         rs_op_complete(machine, op, always);
     } else rs_op_complete(machine, op, error == -EPERM ? -EINVAL : error);
@@ -255,7 +255,7 @@ static void epoll_arm(rs_machine *machine, rs_op *op) {
     RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded);
     epoll_state *state = machine->backend_state;
     if (RS_UNLIKELY(state->lost) ? rs_op_does_without(machine, op) : needs_worker(machine, op)) {
-        rs_workers_submit(state->workers, op);
+        rs_workers_submit(&state->workers, op);
     } else if (RS_UNLIKELY(state->lost)) {
         machine->attention = true; /* its end comes with the next poll */
     } else if (op->request.options & RS_REQUEST_OF_OBJECT) {
@@ -273,7 +273,7 @@ static void epoll_cancel(rs_machine *machine, rs_op *op) {
         rs_retry_forget(machine, &state->retry, op);
         rs_op_complete(machine, op, -ECANCELED);
     } else {
-        rs_workers_cancel(state->workers, op);
+        rs_workers_cancel(&state->workers, op);
     }
 }
 
@@ -442,7 +442,7 @@ static void do_without_kernel(rs_machine *machine) {
 
 static void epoll_poll(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
-    rs_workers_tend(state->workers);
+    rs_workers_tend(&state->workers);
     if (RS_UNLIKELY(state->lost)) {
         do_without_kernel(machine);
         return;
@@ -506,7 +506,7 @@ static void epoll_wake(rs_machine *machine) {
 
 static void epoll_leave(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
-    rs_workers_leave(state->workers);
+    rs_workers_leave(&state->workers);
     close_descriptors(state);
 }
 
@@ -517,7 +517,7 @@ static int epoll_forked(rs_machine *machine) {
     state->ready = 0;
     state->line.len = 0;
     state->retry = (rs_retry){0};
-    rs_workers_forked(state->workers);
+    rs_workers_forked(&state->workers);
     return open_descriptors(machine, state);
 }
 

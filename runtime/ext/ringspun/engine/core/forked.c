@@ -74,7 +74,7 @@ int rs_machine_forked(rs_machine *machine) {
     machine->root = rs_strand_id(survivor);
     forget_strands(machine, survivor);
     cut_scopes(machine, survivor);
-    machine->in_flight = machine->unawaited = machine->outside = machine->wakers = 0;
+    machine->in_flight = machine->unawaited = machine->outside = machine->look_ups_waiting = machine->wakers = 0;
     rs_tick_ends_forget(&machine->tick_ends);
     atomic_store(&machine->sleeping, false);
     machine->backend_deadline_ns = RS_NEVER;

@@ -105,6 +105,7 @@ typedef struct rs_machine {
     _Atomic bool sleeping;
     uint32_t wakers;            /* handed out to other threads, each to be woken once */
     _Atomic uint32_t outside;   /* work that will come back through the inbox: workers' ops; workers that were left count it down */
+    _Atomic uint32_t look_ups_waiting; /* of names, for a thread */
     rs_options options;
     rs_metrics metrics;
     rs_trace trace;

@@ -79,6 +79,9 @@ static inline bool rs_op_owner_is_gone(const rs_op *op) {
 /* Ops that nobody waits for may be under way beside those of the strands and the workers. */
 #define RS_OPS_LEFT_MAX 64u
 
+/* The most names that are looked up at a time, those included that nobody waits for any more. */
+#define RS_LOOK_UPS_MAX 64u
+
 typedef struct rs_ops {
     rs_slab slab;
     rs_links targeted;          /* in flight, and with a target */

@@ -38,7 +38,7 @@ typedef struct {
     rs_op_line line;            /* ops that wait for an entry, or whose cancellations do, in the order in which they came */
     rs_op_line next_on_side;    /* ops behind which others wait from now on */
     rs_op_line missed;          /* ops whose cancellation found nothing to cancel */
-    rs_workers *workers;
+    rs_workers workers;
     uring_pool *pool;           /* made when the first op asks for it */
     bool no_pool;
     int64_t cancel_again_ns;    /* when it is asked again for those; 0: there are none */

@@ -92,7 +92,7 @@ static int uring_open(rs_machine *machine) {
         free(state);
         return error;
     }
-    state->workers = rs_workers_new(machine, machine->options.workers_max);
+    state->workers = rs_workers_new(machine);
     state->backlog_capacity = BACKLOG_FIRST;
     state->backlog = rs_alloc(sizeof(uring_cqe) * BACKLOG_FIRST);
     machine->backend_state = state;
@@ -101,7 +101,7 @@ static int uring_open(rs_machine *machine) {
 
 static void uring_close(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
-    rs_workers_free(state->workers);
+    rs_workers_free(&state->workers);
     close_ring(state);
     uring_pool_free(state->pool);
     free(state->backlog);
@@ -307,7 +307,7 @@ static void arm_without_kernel(rs_machine *machine, rs_op *op) {
     RS_CHECK(uring_state_of(machine)->lost);
     uring_of(op)->waits_for_entry = true;
     machine->attention = true;
-    if (rs_op_does_without(machine, op)) rs_workers_submit(uring_state_of(machine)->workers, op);
+    if (rs_op_does_without(machine, op)) rs_workers_submit(&uring_state_of(machine)->workers, op);
 }
 
 static void uring_arm(rs_machine *machine, rs_op *op) {
@@ -320,7 +320,7 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
     uint8_t opcode = uring_opcode(op->request.kind);
     if (RS_UNLIKELY(opcode == URING_OP_NOP || !state->supported[opcode])) {
         RS_CHECK(rs_op_calls[op->request.kind].execute != NULL);
-        rs_workers_submit(state->workers, op);
+        rs_workers_submit(&state->workers, op);
         return;
     }
     uring_choose_way(machine, op, state->poll_first);
@@ -344,7 +344,7 @@ static void uring_cancel(rs_machine *machine, rs_op *op) {
     RS_CHECK(op->state == RS_OP_SUBMITTED && rs_op_is_unwanted(op));
     RS_CHECK(!uring_of(op)->cancel_waits_for_entry);
     if (op->offloaded) {
-        rs_workers_cancel(state->workers, op);
+        rs_workers_cancel(&state->workers, op);
         return;
     }
     if (uring_of(op)->waits_behind || rs_retry_has(op)) {
@@ -517,7 +517,7 @@ static void do_without_kernel(rs_machine *machine) {
 
 static void uring_poll(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
-    rs_workers_tend(state->workers);
+    rs_workers_tend(&state->workers);
     if (RS_UNLIKELY(state->lost)) {
         do_without_kernel(machine);
         return;
@@ -649,7 +649,7 @@ static void uring_leave(rs_machine *machine) {
         fetch(state);
     }
     leave_in_doubt(machine);
-    rs_workers_leave(state->workers);
+    rs_workers_leave(&state->workers);
     close_ring(state);
 }
 
@@ -666,7 +666,7 @@ static int uring_forked(rs_machine *machine) {
     state->pool = NULL; /* somebody may still be about to take what lies there */
     state->no_pool = false;
     state->cancel_again_ns = 0;
-    rs_workers_forked(state->workers);
+    rs_workers_forked(&state->workers);
     return open_ring(machine, state);
 }
 
