@@ -373,8 +373,11 @@ void rsm_scope_child_ended(mrb_state *mrb, rsm_machine *machine, rsm_scope *scop
 /* The machine ends before its heap: no scope belongs to it any more. */
 void rsm_scopes_outlive(rsm_machine *machine);
 
-/* What a strand of Machine#spin belongs to: the innermost run around the running strand. */
-static inline rs_scope *rsm_run_scope(rsm_machine *machine) { return rs_scope_that_adopts(&machine->engine); }
+/* What a strand of Machine#spin belongs to: the innermost run around the running strand, else the root. */
+static inline rs_scope *rsm_run_scope(rsm_machine *machine) {
+    rs_scope *run = rs_scope_run_here(&machine->engine);
+    return run ? run : &rs_root(&machine->engine)->own;
+}
 
 int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds);
 

@@ -74,7 +74,7 @@ static mrb_value machine_open_scope(mrb_state *mrb, mrb_value self) {
 
 /* The scope of a run: Machine#spin puts strands into it. */
 static mrb_value scope_adopt(mrb_state *mrb, mrb_value self) {
-    rs_scope_make_adopt(&get(mrb, self)->engine);
+    rs_scope_make_run(&get(mrb, self)->engine);
     return self;
 }
 

@@ -249,11 +249,11 @@ module Ringspun
         Kernel.raise UsageError, "Async's reactor runs already inside a Ringspun.run; use `async`, not `run`" if block_given?
 
         super()
-        end_tasks
+        end_tasks unless Thread.current.thread_variable_get(:ringspun_run)
       end
 
       def scheduler_close
-        return super if tasks.loose.empty?
+        return super if tasks.loose.empty? || thread_fails?
 
         begin
           run

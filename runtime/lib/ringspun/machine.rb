@@ -200,6 +200,12 @@ module Ringspun
       raise_first(held_back)
     end
 
+    # Reports those of strands of a run inside another one, at its end.
+    def report_errors_of_run(scope)
+      make_due(scope)
+      report_due_errors
+    end
+
     # @param handler [#call, false, nil] false: a warning; nil: the `on_error:` of the run or the machine, else a warning
     def report_error(strand, error, handler = nil)
       reported = false

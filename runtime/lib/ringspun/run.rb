@@ -2,8 +2,9 @@
 
 module Ringspun
   class << self
-    # Runs the block in a strand of this thread's machine. Returns the block's value after the block and all strands spun
-    # meanwhile have ended. An error of the block cancels the others. Inside another run this is a scope.
+    # Runs the block in a strand of this thread's machine. Returns the block's value after the block has ended, and all strands
+    # that were spun in it, or in one of those. An error of the block cancels the others. Inside another run the block runs in
+    # the present strand, and the strands spun there belong to the inner run.
     #
     # On the main thread (of the main ractor), unless the program has a handler of its own, the first INT or TERM cancels the run,
     # so that `ensure` blocks run, and is then raised from here. The second is raised at once, in the code that runs. If no strand
@@ -15,8 +16,8 @@ module Ringspun
     #
     # @param on_error [#call, nil] called with the error and the strand for errors that nobody joins: a second after the strand's
     #   end, at once if the program has no handle of it, or at the end of the run. It is called in a strand of its own and may
-    #   wait. Its own errors are reported by a warning. nil: the machine's `on_error:`, else a warning. Inside another run: see
-    #   {Machine#scope}
+    #   wait. Its own errors are reported by a warning. nil: that of the run around this one, else the machine's `on_error:`, else
+    #   a warning
     # @param options [Hash{Symbol => Object}] as for {Machine#initialize}
     # @yieldparam machine [Machine]
     # @return [Object] the block's value
@@ -78,7 +79,7 @@ module Ringspun
     end
   end
 
-  # One Ringspun.run: the root scope, and the signals that cancel it.
+  # One Ringspun.run: its scope, and if it is the outermost one, the signals that cancel it.
   #
   # @api private
   class Run
@@ -101,15 +102,19 @@ module Ringspun
     end
 
     def call(&block)
-      return @machine.scope(on_error: @on_error, &block) if Thread.current.thread_variable_get(:ringspun_run)
+      around = Thread.current.thread_variable_get(:ringspun_run)
+      return run_nested(&block) if around&.here?
 
       begin
         Thread.current.thread_variable_set(:ringspun_run, self)
         with_signals { with_scheduler { @machine.__send__(:with_on_error, @on_error) { run_root(&block) } } }
       ensure
-        Thread.current.thread_variable_set(:ringspun_run, nil)
+        Thread.current.thread_variable_set(:ringspun_run, around)
       end
     end
+
+    # @return [Boolean] false in a forked child, whose own runs are inside none of the parent's
+    def here? = @pid == Process.pid
 
     def cancel = @scope&.cancel
 
@@ -147,6 +152,16 @@ module Ringspun
     ensure
       @machine.__send__(:adopt, nil) if @scope
       end_tasks
+    end
+
+    def run_nested
+      scope = nil
+      @machine.scope do |opened|
+        (scope = opened).__send__(:become_run, @on_error)
+        yield
+      end
+    ensure
+      @machine.__send__(:report_errors_of_run, scope) if scope
     end
 
     # Ends what runs beside the strands of the run: Async's tasks, strands of libraries, unsent bytes, unread errors.
@@ -218,7 +233,7 @@ module Ringspun
     end
 
     def handle(name)
-      raise exception_of(name) if Process.pid != @pid # a forked child inherits the handler, not the run
+      return handle_in_child(name) unless here?
 
       # All strands were cancelled before and none became ready: no exception can reach any of them, not even the root.
       end_process(name) if @signal && @machine.__send__(:asleep?)
@@ -228,6 +243,12 @@ module Ringspun
       @scope.cancel
       # The running strand may be waiting for a simulation, and the whole machine with it.
       Simulation.__send__(:cancel_of, Thread.current)
+    end
+
+    # A forked child inherits the handler, and not the run; it may have one of its own.
+    def handle_in_child(name)
+      run = Thread.current.thread_variable_get(:ringspun_run)
+      run&.here? ? run.__send__(:handle, name) : raise(exception_of(name))
     end
 
     def end_process(name)

@@ -74,6 +74,44 @@ TEST(the_cancelled_owner_goes_on_after_its_scope) {
     end();
 }
 
+TEST(the_innermost_run_is_that_of_the_scopes_around) {
+    begin();
+    rs_scope outermost, run, inside, nested;
+    rs_scope_begin_outermost_run(machine, &outermost);
+    rs_strand *owner = spawn(), *loose = spawn_into(&outermost), *beside = spawn_into(NULL);
+    next();
+    CHECK(rs_scope_run_here(machine) == NULL); /* nothing that the root has spawned itself is in it */
+    rs_scope_open(machine, &run, RS_NEVER, false);
+    rs_scope_make_run(&run);
+    rs_scope_open(machine, &inside, RS_NEVER, true);
+    CHECK(rs_scope_run_here(machine) == &run);
+    rs_strand *child = spawn_into(&inside);
+    uint64_t ticket = park(0, RS_NEVER);
+    CHECK(next() == loose);
+    CHECK(rs_scope_run_here(machine) == &outermost);
+    rs_scope_cancel(machine, &outermost, RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(0, park(0, RS_NEVER)); /* refused */
+    rs_finish(machine);
+    rs_scope_forgive(machine, &outermost);
+    CHECK(next() == beside);
+    CHECK(rs_scope_run_here(machine) == NULL);
+    rs_finish(machine);
+    CHECK(next() == child);
+    rs_scope_open(machine, &nested, RS_NEVER, false);
+    rs_scope_make_run(&nested);
+    CHECK(rs_scope_run_here(machine) == &nested);
+    rs_scope_close(machine, &nested);
+    CHECK(rs_scope_run_here(machine) == &run);
+    rs_wake(machine, rs_strand_id(owner), ticket, RS_WAKE_VALUE, 0);
+    rs_finish(machine);
+    CHECK(next() == owner);
+    CHECK_EQUAL(RS_WAKE_VALUE, park_end());
+    rs_scope_close(machine, &inside);
+    rs_scope_close(machine, &run);
+    rs_finish(machine);
+    end();
+}
+
 TEST(a_shield_hides_what_is_above_and_not_itself) {
     begin();
     rs_strand *owner = spawn();
@@ -394,33 +432,33 @@ TEST(a_cancellation_goes_with_its_scope_when_an_inner_one_stays_open) {
 
 /* --- whose a strand is for which the program names no scope --- */
 
-TEST(the_innermost_scope_that_adopts_has_the_strands_of_all_inside) {
+TEST(the_innermost_run_has_the_strands_of_all_inside) {
     begin();
     rs_strand *owner = spawn();
     next();
-    CHECK(rs_scope_that_adopts(machine) == root_scope());
+    CHECK(rs_scope_run_here(machine) == NULL);
     rs_scope outer, between, nested;
     rs_scope_open(machine, &outer, RS_NEVER, false);
-    rs_scope_make_adopt(&outer);
+    rs_scope_make_run(&outer);
     rs_scope_open(machine, &between, RS_NEVER, true);
-    CHECK(rs_scope_that_adopts(machine) == &outer);
+    CHECK(rs_scope_run_here(machine) == &outer);
     rs_strand *beside = spawn_into(&between);
     rs_scope_open(machine, &nested, RS_NEVER, false);
-    rs_scope_make_adopt(&nested);
-    CHECK(rs_scope_that_adopts(machine) == &nested);
-    rs_strand *inside = spawn_into(rs_scope_that_adopts(machine));
+    rs_scope_make_run(&nested);
+    CHECK(rs_scope_run_here(machine) == &nested);
+    rs_strand *inside = spawn_into(rs_scope_run_here(machine));
     park(0, RS_NEVER);
     CHECK(next() == beside);
-    CHECK(rs_scope_that_adopts(machine) == &outer);
+    CHECK(rs_scope_run_here(machine) == &outer);
     rs_finish(machine);
     CHECK(next() == inside);
-    CHECK(rs_scope_that_adopts(machine) == &nested);
+    CHECK(rs_scope_run_here(machine) == &nested);
     rs_finish(machine);
     rs_wake(machine, rs_strand_id(owner), owner->ticket, RS_WAKE_VALUE, 0);
     CHECK(next() == owner);
     park_end();
     rs_scope_close(machine, &nested);
-    CHECK(rs_scope_that_adopts(machine) == &outer);
+    CHECK(rs_scope_run_here(machine) == &outer);
     rs_scope_close(machine, &between);
     rs_scope_close(machine, &outer);
     rs_finish(machine);
@@ -475,21 +513,21 @@ TEST(a_scope_on_a_suspended_stack_is_aside) {
     end();
 }
 
-TEST(a_scope_on_a_suspended_stack_adopts_nothing) {
+TEST(a_run_on_a_suspended_stack_has_no_strands_of_others) {
     begin();
     spawn();
     next();
     rs_scope outer, suspended;
     rs_scope_open(machine, &outer, RS_NEVER, false);
-    rs_scope_make_adopt(&outer);
+    rs_scope_make_run(&outer);
     run_stack(1, 0);
     rs_scope_open(machine, &suspended, RS_NEVER, false);
-    rs_scope_make_adopt(&suspended);
-    CHECK(rs_scope_that_adopts(machine) == &suspended);
+    rs_scope_make_run(&suspended);
+    CHECK(rs_scope_run_here(machine) == &suspended);
     run_stack(0, 0);
-    CHECK(rs_scope_that_adopts(machine) == &outer);
+    CHECK(rs_scope_run_here(machine) == &outer);
     run_stack(1, 0);
-    CHECK(rs_scope_that_adopts(machine) == &suspended);
+    CHECK(rs_scope_run_here(machine) == &suspended);
     rs_scope_close(machine, &suspended);
     run_stack(0, 0);
     rs_scope_close(machine, &outer);

@@ -43,7 +43,8 @@ typedef struct rsb_machine {
     bool locate;                /* record where strands are spun, and when they begin to wait */
     long features_seen;         /* how many files Ruby had loaded when a strand was spun last */
     VALUE root_fiber;           /* the thread's first: CRuby goes on there when a runner ends; nil: not known */
-    rs_scope *spin_scope;       /* where Machine#spin puts strands: Ringspun.run's, else the root's own */
+    rs_scope outside;           /* the strands that belong to no Ringspun.run */
+    rs_scope *outermost;        /* the scope of the outermost Ringspun.run, or `outside` */
     VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
     VALUE due;                  /* Array of [strand, error, handler or nil]: errors that are due */
     VALUE reporter;             /* the strand that reports them, or is about to; or nil */
@@ -83,6 +84,9 @@ typedef struct rsb_strand {
     VALUE blocker;              /* what a block-like hook waits for, or nil */
     const char *extension_waits_for; /* what an extension has it wait for, in words */
     VALUE evaluation;           /* the strand's own, for code outside of concurrent procs; 0: nobody has asked for it */
+    struct rsb_strand *scheduler; /* the strand that has scheduled it, or NULL (core/scheduled.h) */
+    struct rsb_strand *scheduled; /* the last one that it has scheduled itself, of those that have not ended; or NULL */
+    struct rsb_strand *next_scheduled, *previous_scheduled; /* of its scheduler's */
     VALUE resume_value;         /* of Evaluation#resume!, until the wait that it has ended is over */
     struct rsb_frame *frames;   /* the runs of concurrent procs that it is in, the newest first */
     const struct rsb_work *work; /* what it does where it has no block */

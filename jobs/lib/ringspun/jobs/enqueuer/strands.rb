@@ -70,7 +70,7 @@ module Ringspun
           elsif @flights.zero? && batch.waiting.size == 1
             send_alone(machine, batch)
           elsif @flights.zero? || (@flights < FLIGHTS_MAX && worth_it?(batch))
-            batch.flight = machine.spin { run_flight(machine, batch) }
+            batch.flight = machine.__send__(:spin_shared) { run_flight(machine, batch) }
             @flights += 1
             @waiting.delete(batch) # if its leader is a new one, which nobody has called
             join(machine, batch)

@@ -29,7 +29,7 @@ module Ringspun
           forget_parents unless @pid == Process.pid
           @buffer << line
           if @buffer.bytesize >= FULL_BYTES || !(machine = machine_here) then flush
-          elsif !@flusher&.alive? then @flusher = machine.spin { flush }
+          elsif !@flusher&.alive? then @flusher = machine.__send__(:spin_shared) { flush }
           end
           line.bytesize
         end

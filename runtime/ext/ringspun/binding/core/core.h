@@ -6,6 +6,7 @@
 #include "binding/cruby/cruby.h"
 #include "outside.h"
 #include "part.h"
+#include "scheduled.h"
 
 extern VALUE rsb_cMachine, rsb_cStrand, rsb_cScope;
 
@@ -24,13 +25,14 @@ typedef struct rsb_work {
 
 typedef struct rsb_scope {
     rs_scope engine;
+    VALUE self;                 /* good while the scope is open: its owner's stack holds it */
     VALUE machine;
     VALUE first_error;
     VALUE suppressed;
     VALUE foreign;              /* the Cancelled that its block ended with although the scope was not cancelled, or nil */
     rs_scope_end end;
     VALUE deadline;             /* seconds, as it was asked for last */
-    VALUE on_error;             /* called when a strand of it fails, or nil */
+    VALUE on_error;             /* called when a strand of it fails, or nil; of a run: called for errors that nobody joins */
     uint32_t fork_count;        /* as it was when the scope was opened */
     bool open;
     bool returned;              /* the block, normally */
@@ -70,6 +72,12 @@ static inline void rsb_notice_fork(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_forks != machine->fork_count) && machine->open && rsb_existing() == machine) rsb_after_fork(machine);
 }
 NORETURN(void rsb_end_of_child(rsb_machine *machine));
+
+/* --- scope.c --- */
+
+/* The run to which what the running strand spins belongs: the innermost that it is in. Where that cannot be said, because its strand
+ * is beside all runs, the outermost one. */
+rs_scope *rsb_run_here(rsb_machine *machine);
 
 /* --- time.c --- */
 

@@ -105,6 +105,16 @@ void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decis
 
 /* --- scope.c --- */
 
+static inline rs_scope *rsb_outermost_run(rsb_machine *machine) {
+    return RS_UNLIKELY(machine->outermost->closed) ? &machine->outside : machine->outermost; /* closed: it is ending */
+}
+
+/* The supervisor of strands in that run: the scope of a run inside another, else nil. It is not told of their errors. */
+VALUE rsb_supervisor_of_run(const rsb_machine *machine, const rs_scope *run);
+/* Whether that supervisor is such a run; and its `on_error:`, or nil. */
+bool rsb_is_run(VALUE scope);
+VALUE rsb_run_on_error(VALUE scope);
+
 /* False: the child ended with an error, and the scope had ended before it. */
 bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, const rsb_strand *child);
 

@@ -27,8 +27,9 @@ static VALUE strand_owner(VALUE self) {
     rsb_machine *machine;
     rs_strand *engine = engine_of(rsb_strand_get(self), &machine);
     if (!engine || !engine->own.parent) return Qnil;
-    rs_strand *owner = rs_strand_at(&machine->engine.strands, engine->own.parent->owner);
-    return rsb_strand_show(owner->user);
+    bool outside = engine->own.parent == &machine->outside; /* its owner is the root, which may have ended in a forked child */
+    rs_strand *owner = outside ? rs_root(&machine->engine) : rs_strand_at(&machine->engine.strands, engine->own.parent->owner);
+    return owner ? rsb_strand_show(owner->user) : Qnil;
 }
 
 /* For how long it has been waiting, on the machine's clock: known when {Machine#locate=} was true as it began.

@@ -192,7 +192,8 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     rsb_open_engine(machine, options);
     machine->open = machine->wakeable = true;
     rs_strand *root = rs_running(&machine->engine);
-    machine->spin_scope = &root->own;
+    rs_scope_begin_outermost_run(&machine->engine, &machine->outside);
+    machine->outermost = &machine->outside;
     machine->root_fiber = threads_move || !main_ractor || rsb_on_thread_stack() ? rb_fiber_current() : Qnil;
     VALUE root_self = rsb_strand_root(machine, root);
     rs_machine_drive(&machine->engine, &rsb_driver, machine, rsb_strand_data(root_self));
@@ -293,8 +294,10 @@ void rsb_after_fork(rsb_machine *machine) {
     /* `fork_count` is not set yet, so the next use of the machine tries again. */
     if (error) rsb_fail_to_open(machine, error, "no machine in the forked child");
     machine->fork_count = rsb_forks;
-    machine->spin_scope = &survivor->own;
+    rs_scope_begin_outermost_run(&machine->engine, &machine->outside);
+    machine->outermost = &machine->outside;
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
+    rsb_scheduled_forget(survivor->user);
     rsb_unread_forked(machine);
     rsb_several_forked(machine, survivor->user);
     machine->outside_waits = NULL;
@@ -328,8 +331,8 @@ static VALUE machine_yield(VALUE self) {
 
 /* --- strands --- */
 
-/* Starts a strand: the block runs after the strands that are ready have had their turn. The strand belongs to the surrounding
- * Ringspun.run, which waits for it. An error that nobody joins is reported a second after the strand's end, or when the run ends
+/* Starts a strand: the block runs after the strands that are ready have had their turn. The strand belongs to the innermost
+ * Ringspun.run that its caller is in, which waits for it. An error that nobody joins is reported a second after the strand's end, or when the run ends
  * (see {Ringspun.run}). If an error of one strand should cancel the others, use a scope.
  *
  * @return [Strand]
@@ -339,7 +342,15 @@ static VALUE machine_yield(VALUE self) {
 static VALUE machine_spin(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     rsb_need_block("spin");
-    return rsb_strand_new(machine, machine->spin_scope, Qnil, rb_block_proc());
+    rs_scope *run = rsb_run_here(machine);
+    return rsb_strand_new(machine, run, rsb_supervisor_of_run(machine, run), rb_block_proc());
+}
+
+/* For libraries: a strand that serves strands of several runs, and so belongs to the outermost one. */
+static VALUE machine_spin_shared(VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    rsb_need_block("spin_shared");
+    return rsb_strand_new(machine, rsb_outermost_run(machine), Qnil, rb_block_proc());
 }
 
 /* @return [Strand] the strand that runs
@@ -443,6 +454,7 @@ void rsb_init_machine(void) {
     rb_define_method(rsb_cMachine, "running", machine_running, 0);
     rb_define_method(rsb_cMachine, "closed?", machine_closed_p, 0);
     rb_define_method(rsb_cMachine, "metrics", machine_metrics, 0);
+    rb_define_private_method(rsb_cMachine, "spin_shared", machine_spin_shared, 0);
     rb_define_private_method(rsb_cMachine, "asleep?", machine_asleep_p, 0);
     rb_define_private_method(rsb_cMachine, "check_closable", machine_check_closable, 0);
     rb_define_private_method(rsb_cMachine, "close_engine", machine_close_engine, 0);

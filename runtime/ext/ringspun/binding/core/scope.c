@@ -87,6 +87,7 @@ static void take_error(rsb_scope *scope, VALUE error) {
 
 bool rsb_scope_child_ended(rsb_machine *machine, VALUE self, const rsb_strand *child) {
     rsb_scope *scope = get(self);
+    if (scope->engine.run) return true;
     bool failed = !NIL_P(child->error);
     bool reports = failed && !NIL_P(scope->on_error) && !rsb_concerns_root(child->error);
     if (reports) rsb_unread_report(machine, child->self, child->error, scope->on_error);
@@ -210,6 +211,7 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     int64_t deadline_ns = rsb_deadline(machine, deadline, "deadline");
     rsb_scope *scope;
     VALUE object = TypedData_Make_Struct(rsb_cScope, rsb_scope, &scope_type, scope);
+    scope->self = object;
     scope->machine = self;
     scope->first_error = scope->suppressed = scope->foreign = Qnil;
     scope->deadline = rsb_number_of_seconds(deadline);
@@ -225,11 +227,41 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     return value;
 }
 
-/* The scope of a Ringspun.run: Machine#spin puts strands into it while the block runs. */
+/* --- runs --- */
+
+rs_scope *rsb_run_here(rsb_machine *machine) {
+    rs_scope *run = rs_scope_run_here(&machine->engine);
+    return run ? run : rsb_outermost_run(machine);
+}
+
+static bool is_nested(const rsb_machine *machine, const rs_scope *run) {
+    return run != machine->outermost && run != &machine->outside;
+}
+
+VALUE rsb_supervisor_of_run(const rsb_machine *machine, const rs_scope *run) {
+    return RS_UNLIKELY(is_nested(machine, run)) ? ((const rsb_scope *)run)->self : Qnil;
+}
+
+bool rsb_is_run(VALUE scope) { return !NIL_P(scope) && get(scope)->engine.run; }
+
+VALUE rsb_run_on_error(VALUE scope) { return rsb_is_run(scope) ? get(scope)->on_error : Qnil; }
+
+/* The scope of the outermost Ringspun.run, whose `on_error:` is the machine's; nil: it is ending. */
 static VALUE machine_adopt(VALUE self, VALUE scope_object) {
     rsb_machine *machine = rsb_machine_of(self);
-    rs_strand *root = rs_root(&machine->engine);
-    machine->spin_scope = NIL_P(scope_object) ? &root->own : &get(scope_object)->engine;
+    machine->outermost = NIL_P(scope_object) ? &machine->outside : &get(scope_object)->engine;
+    if (!NIL_P(scope_object)) rs_scope_make_run(machine->outermost);
+    return Qnil;
+}
+
+/* The scope of a Ringspun.run inside another one. Without an `on_error:` of its own it has that of the run around it. */
+static VALUE scope_become_run(VALUE self, VALUE on_error) {
+    rsb_machine *machine;
+    rsb_scope *scope = rsb_scope_get_open(self, &machine);
+    rs_scope *around = rsb_run_here(machine);
+    if (NIL_P(on_error) && is_nested(machine, around)) on_error = ((rsb_scope *)around)->on_error;
+    scope->on_error = on_error;
+    rs_scope_make_run(&scope->engine);
     return Qnil;
 }
 
@@ -330,6 +362,7 @@ void rsb_init_scope(void) {
     rb_undef_alloc_func(rsb_cScope);
     rb_define_method(rsb_cMachine, "scope", machine_scope, -1);
     rb_define_private_method(rsb_cMachine, "adopt", machine_adopt, 1);
+    rb_define_private_method(rsb_cScope, "become_run", scope_become_run, 1);
     rb_define_method(rsb_cScope, "spin", scope_spin, 0);
     rb_define_method(rsb_cScope, "cancel", scope_cancel, 0);
     rb_define_method(rsb_cScope, "deadline=", scope_set_deadline, 1);

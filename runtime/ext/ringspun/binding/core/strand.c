@@ -33,6 +33,9 @@ static void strand_compact(void *data) {
     strand->self = rb_gc_location(strand->self);
 }
 
+/* A handle lies in a slot of 320 bytes, with at most 40 of CRuby's own; the next size is 640. */
+_Static_assert(sizeof(rsb_strand) <= 280, "a strand's handle would take twice the memory");
+
 static const rb_data_type_t strand_type = {
     .wrap_struct_name = "Ringspun::Strand",
     .function = {.dmark = strand_mark, .dfree = RUBY_DEFAULT_FREE, .dcompact = strand_compact},
@@ -113,10 +116,7 @@ static rs_strand *begin(rsb_machine *machine, rsb_strand *strand, rs_strand *eng
 }
 
 bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand) {
-    rs_strand *root = rs_root(&machine->engine);
-    rs_scope *scope = machine->spin_scope;
-    if (scope->closed) scope = root ? &root->own : NULL; /* the run is ending */
-    rs_strand *engine = rs_spawn_next(&machine->engine, scope, strand);
+    rs_strand *engine = rs_spawn_next(&machine->engine, rsb_outermost_run(machine), strand);
     return engine && begin(machine, strand, engine);
 }
 
@@ -129,12 +129,13 @@ VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VA
 /* Makes a strand and runs it until its first wait: on that fiber, or if it is nil, on a runner. */
 static VALUE run_at_once(rsb_machine *machine, rs_scope *scope, VALUE fiber, bool certain, VALUE body) {
     rs_strand *me = rs_running(&machine->engine);
-    rsb_strand *strand = make(machine, Qnil, body);
+    rsb_strand *strand = make(machine, scope ? rsb_supervisor_of_run(machine, scope) : Qnil, body);
     VALUE self = strand->self;
     strand->certain = certain;
     strand->fiber = fiber;
     strand->own_fiber = !NIL_P(fiber);
     rs_strand *engine = begin(machine, strand, rs_spawn_first(&machine->engine, scope, strand));
+    if (strand->own_fiber) rsb_scheduled_begins(me->user, strand);
     rsb_run_first(machine, me, engine);
     /* There was no stack for it, so it has not run at all: raises its error in the caller. */
     if (RS_UNLIKELY(!strand->started && strand->done)) rsb_strand_result(machine, strand);
@@ -144,12 +145,12 @@ static VALUE run_at_once(rsb_machine *machine, rs_scope *scope, VALUE fiber, boo
 
 VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body) {
     VALUE fiber = rsb_own_fiber(machine);
-    run_at_once(machine, machine->spin_scope, fiber, false, body);
+    run_at_once(machine, rsb_run_here(machine), fiber, false, body);
     return fiber;
 }
 
 VALUE rsb_strand_begin(rsb_machine *machine, bool awaited, VALUE body) {
-    return run_at_once(machine, awaited ? machine->spin_scope : NULL, Qnil, true, body);
+    return run_at_once(machine, awaited ? rsb_run_here(machine) : NULL, Qnil, true, body);
 }
 
 VALUE rsb_strand_root(rsb_machine *machine, const rs_strand *engine) {
@@ -174,8 +175,7 @@ void rsb_raise_in_root(rsb_machine *machine, VALUE error) {
 /* Whether the program may have the strand's handle, and join it. It has none of a strand of Fiber.schedule. Outside of a run the
  * closing scheduler raises the error of such a strand. */
 static bool is_held(const rsb_machine *machine, const rsb_strand *strand) {
-    const rs_strand *root = rs_root(&machine->engine);
-    bool in_run = root && machine->spin_scope != &root->own;
+    bool in_run = machine->outermost != &machine->outside;
     return !(strand->own_fiber && in_run);
 }
 
@@ -189,7 +189,7 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
         machine->child_error = error;
         return;
     }
-    if (!NIL_P(strand->supervisor)) return;
+    if (!NIL_P(strand->supervisor) && !rsb_is_run(strand->supervisor)) return;
     if (rsb_concerns_root(error) && rsb_root_of(machine)) rsb_raise_in_root(machine, error);
     else if (rsb_is_reporter(machine, strand)) rsb_reporter_failed(machine);
     else rsb_unread_keep(machine, strand, engine->joiners.len > 0 || strand->awaiters > 0, is_held(machine, strand));
@@ -200,6 +200,7 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     RS_CHECK(!strand->done);
     strand->done = true;
     if (RS_UNLIKELY(strand->awaiters > 0) && rsb_strand_failed(strand)) rsb_tell_awaiters(machine, strand);
+    if (strand->scheduler || strand->scheduled) rsb_scheduled_ends(machine, strand);
     if (RS_UNLIKELY(strand->frames != NULL)) RSB_EACH_PART(strand_ends, machine, strand);
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
@@ -422,6 +423,12 @@ static VALUE blocker_name(VALUE blocker) {
     return rb_sprintf("a %" PRIsVALUE, rb_obj_class(blocker));
 }
 
+static const char *scope_name(const rs_strand *engine) {
+    const rs_scope *scope = (const rs_scope *)((const char *)engine->waiter.list - offsetof(rs_scope, waiters));
+    if (scope == &engine->own) return "what it has scheduled to end";
+    return scope->run ? "the strands of a run to end" : rs_wait_name(RS_WAIT_SCOPE);
+}
+
 /* What the strand waits for, in words.
  *
  * @return [String, nil] nil when it does not wait
@@ -434,6 +441,7 @@ static VALUE strand_waits_for(VALUE self) {
     const rsb_list_kind *kind = rsb_list_kind_of(engine);
     if (kind) return kind->in_words ? kind->in_words(engine->waiter.list) : rb_str_new_cstr(kind->what);
     if (engine->wait == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
+    if (engine->wait == RS_WAIT_SCOPE && engine->waiter.list) return rb_str_new_cstr(scope_name(engine));
     if (engine->wait == RS_WAIT_WAKER && strand->extension_waits_for) return rb_str_new_cstr(strand->extension_waits_for);
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
     return rsb_request_in_words(&rs_op_at(machine->ops, engine->op)->request);

@@ -36,17 +36,18 @@ typedef struct {
     int64_t now_ns;             /* RS_NEVER: all are due */
     int64_t next_ns;            /* when the first of the others is due */
     bool take;                  /* move those that are due to `due` */
+    VALUE run;                  /* only of strands of that Ringspun.run; nil: of any */
 } due_search;
 
 static int look_at(VALUE object, VALUE error, VALUE argument) {
     due_search *search = (due_search *)argument;
     rsb_strand *strand = rsb_strand_data(object);
-    if (strand->reported) return ST_CONTINUE;
+    if (strand->reported || (!NIL_P(search->run) && strand->supervisor != search->run)) return ST_CONTINUE;
     int64_t due_ns = strand->due_at_ns;
     bool all = search->now_ns == RS_NEVER;
     if (all || due_ns <= search->now_ns) {
         if (search->take) {
-            rb_ary_push(search->machine->due, rb_ary_new_from_args(3, object, error, Qnil));
+            rb_ary_push(search->machine->due, rb_ary_new_from_args(3, object, error, rsb_run_on_error(strand->supervisor)));
             strand->reported = true;
             return ST_CONTINUE;
         }
@@ -57,7 +58,7 @@ static int look_at(VALUE object, VALUE error, VALUE argument) {
 }
 
 static int64_t search_due(rsb_machine *machine, int64_t now_ns, bool take) {
-    due_search search = {machine, now_ns, RS_NEVER, take};
+    due_search search = {machine, now_ns, RS_NEVER, take, Qnil};
     rb_hash_foreach(machine->unread, look_at, (VALUE)&search);
     return search.next_ns;
 }
@@ -66,6 +67,14 @@ static void make_all_due(rsb_machine *machine) {
     search_due(machine, RS_NEVER, true);
     machine->unread = rb_hash_new();
     if (machine->open) rs_timer_clear(&machine->engine.timers, &machine->engine.reminder);
+}
+
+/* A Ringspun.run inside another one has ended. */
+static VALUE machine_make_due(VALUE self, VALUE run) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    due_search search = {machine, RS_NEVER, RS_NEVER, true, run};
+    rb_hash_foreach(machine->unread, look_at, (VALUE)&search);
+    return Qnil;
 }
 
 /* --- the reporter --- */
@@ -178,15 +187,17 @@ void rsb_unread_forked(rsb_machine *machine) {
 
 /* --- reporting them --- */
 
-/* The next error to report, of those that are due or of all: [strand, error, a scope's `on_error:` or nil]. nil: none. */
+/* The next error to report, of those that are due or of all: [strand, error, the `on_error:` of a scope or of a run inside another, or
+ * nil]. nil: none. */
 static VALUE machine_next_unread(VALUE self, VALUE all) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     if (RTEST(all)) make_all_due(machine);
     else if (RARRAY_LEN(machine->due) == 0) search_due(machine, rs_now(&machine->engine), true);
     while (RARRAY_LEN(machine->due) > 0) {
         VALUE entry = rb_ary_shift(machine->due);
-        bool of_scope = RTEST(RARRAY_AREF(entry, 2));
-        if (of_scope || !rsb_strand_data(RARRAY_AREF(entry, 0))->read) return entry; /* else somebody has joined it since */
+        rsb_strand *strand = rsb_strand_data(RARRAY_AREF(entry, 0));
+        bool of_scope = RTEST(RARRAY_AREF(entry, 2)) && !rsb_is_run(strand->supervisor);
+        if (of_scope || !strand->read) return entry; /* else somebody has joined it since */
     }
     return Qnil;
 }
@@ -235,6 +246,7 @@ static VALUE report_all_unread(VALUE class) {
 
 void rsb_init_unread(void) {
     with_unread_key = rb_ractor_local_storage_value_newkey();
+    rb_define_private_method(rsb_cMachine, "make_due", machine_make_due, 1);
     rb_define_private_method(rsb_cMachine, "next_unread", machine_next_unread, 1);
     rb_define_private_method(rsb_cMachine, "keep_unreported", machine_keep_unreported, 2);
     rb_define_private_method(rb_singleton_class(rsb_cMachine), "report_unread_errors", report_all_unread, 0);

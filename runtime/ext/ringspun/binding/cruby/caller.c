@@ -64,6 +64,16 @@ bool rsb_called_by(const char *class_path, const char *method) {
     return false;
 }
 
+/* CRuby has unwound the stack by then. Blocks have the name of their method as a base label, and methods in C have none. */
+bool rsb_called_by_nobody(const char *method) {
+    VALUE frames[FRAMES_MAX];
+    int lines[FRAMES_MAX];
+    int count = rb_profile_frames(0, FRAMES_MAX, frames, lines);
+    if (count == FRAMES_MAX) return false;
+    VALUE outermost = count > 0 ? frames[count - 1] : Qnil;
+    return NIL_P(outermost) || is(rb_profile_frame_base_label(outermost), method) || is(rb_profile_frame_method_name(outermost), method);
+}
+
 bool rsb_called_from_io_close(void) {
     return rsb_called_by("IO", "close") || rsb_called_by("IO", "close_read") || rsb_called_by("IO", "close_write");
 }

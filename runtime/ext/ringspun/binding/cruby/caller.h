@@ -13,6 +13,10 @@ bool rsb_waits_itself(VALUE io);
  * that name or of that class has both. */
 bool rsb_called_by(const char *class_path, const char *method);
 
+/* True if no method called the running hook of that name, but CRuby itself at the end of a thread or of the program; also through
+ * overrides. */
+bool rsb_called_by_nobody(const char *method);
+
 /* True if IO#close, close_read or close_write called the hook. */
 bool rsb_called_from_io_close(void);
 

@@ -77,8 +77,9 @@ static void add(rs_batch *batch, const rsb_start *start) {
 }
 
 void rsb_start_later(rsb_machine *machine, const rsb_start *start) {
-    rs_batch *batch = rs_batch_open(&machine->engine, machine->spin_scope);
-    add(batch ? batch : new_batch(machine, machine->spin_scope, Qnil), start);
+    rs_scope *run = rsb_run_here(machine);
+    rs_batch *batch = rs_batch_open(&machine->engine, run);
+    add(batch ? batch : new_batch(machine, run, Qnil), start);
 }
 
 void rsb_start_in_scope(rsb_machine *machine, rs_scope *scope, VALUE supervisor, const rsb_start *start) {
@@ -246,7 +247,7 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
     rs_strand *me = rs_running(&machine->engine);
     VALUE handle = take_handle(machine);
     rsb_strand *strand = rsb_strand_data(handle);
-    rs_strand *engine = rs_spawn_first(&machine->engine, machine->spin_scope, strand);
+    rs_strand *engine = rs_spawn_first(&machine->engine, rsb_run_here(machine), strand);
     if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
     rs_strand_awaits_turn(engine);
     give_work(engine);

@@ -483,13 +483,10 @@ static VALUE scheduler_fiber_interrupt(VALUE self, VALUE target, VALUE exception
 
 /* --- the end --- */
 
+static bool is_root(const rsb_machine *machine) { return rs_is_root(&machine->engine, rs_running(&machine->engine)); }
+
 static void wait_for_all(rsb_machine *machine) {
-    rs_scope *scope = machine->spin_scope;
-    for (rs_scope *around = rs_running(&machine->engine)->scope; around; around = around->parent) {
-        if (around == scope && scope->owner != machine->engine.running) {
-            rb_raise(rsb_eUsage, "run waits for all strands, which includes the one that calls it; call it outside of them");
-        }
-    }
+    rs_scope *scope = machine->outermost;
     while (scope->live > 0) {
         rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, 0, RS_NEVER, &scope->waiters, NULL, NULL);
         if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
@@ -504,18 +501,39 @@ static void raise_unread(rsb_machine *machine) {
     rb_exc_raise(first);
 }
 
-/* Lets the strands run until all have ended.
+/* Lets the strands run until all have ended. In a strand: lets the others run until those have ended that it has begun by
+ * Fiber.schedule, and those that they have begun in turn; what they end with is reported as ever.
  *
  * May switch strands.
  *
  * @return [nil]
- * @raise [Exception] the error of a strand that was not joined; {Ringspun.suppressed} lists the errors of others
+ * @raise [Exception] outside of all strands: the error of a strand that was not joined; {Ringspun.suppressed} lists the errors of
+ *   others
  * @since 0.1.0
  */
 static VALUE scheduler_run(VALUE self) {
     rsb_machine *machine = rsb_parking_machine(self, "run");
+    if (!is_root(machine)) {
+        rsb_scheduled_wait(machine);
+        return Qnil;
+    }
     wait_for_all(machine);
     raise_unread(machine);
+    return Qnil;
+}
+
+/* Whether the thread that this closes for ends by an error, a kill or an exit. */
+static VALUE scheduler_thread_fails_p(VALUE self) {
+    return !NIL_P(rb_errinfo()) && rsb_called_by_nobody("scheduler_close") ? Qtrue : Qfalse;
+}
+
+/* Like #run for a thread that fails. Its own error goes on, and those of strands are reported. */
+static VALUE cancel_all(VALUE self) {
+    rsb_machine *machine = rsb_parking_machine(self, "scheduler_close");
+    rs_scope_cancel(&machine->engine, &machine->outside, RS_CANCELLED_BY_CALL);
+    wait_for_all(machine);
+    rs_scope_forgive(&machine->engine, &machine->outside);
+    rb_funcall(machine->self, rb_intern("report_unread_errors"), 0);
     return Qnil;
 }
 
@@ -524,14 +542,13 @@ static VALUE close_machine(VALUE self) {
     scheduler->closed = true;
     if (!scheduler->own || NIL_P(scheduler->machine)) return Qnil;
     rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
-    bool root = machine->open && rsb_existing() == machine && machine->engine.running != RS_NO_INDEX &&
-                rs_is_root(&machine->engine, rs_running(&machine->engine));
-    if (root) rb_funcall(machine->self, rb_intern("close"), 0);
+    bool usable = machine->open && rsb_existing() == machine && machine->engine.running != RS_NO_INDEX;
+    if (usable && is_root(machine)) rb_funcall(machine->self, rb_intern("close"), 0);
     return Qnil;
 }
 
 /* Called at the end of the thread or program, or when another scheduler is set: calls {#run}, and closes the machine if it was
- * made for this scheduler.
+ * made for this scheduler. Where the thread ends by an error, a kill or an exit, the strands are cancelled first.
  *
  * May switch strands.
  *
@@ -546,7 +563,8 @@ static VALUE scheduler_scheduler_close(VALUE self) {
         scheduler->closed = true;
         return Qnil;
     }
-    return rb_ensure(scheduler_run, self, close_machine, self);
+    bool fails = RTEST(scheduler_thread_fails_p(self));
+    return rb_ensure(fails ? cancel_all : scheduler_run, self, close_machine, self);
 }
 
 /* Closes the scheduler as `Fiber.set_scheduler(nil)` does.
@@ -600,6 +618,7 @@ void rsb_init_scheduler(void) {
     rb_define_method(rsb_cScheduler, "scheduler_close", scheduler_scheduler_close, 0);
     rb_define_method(rsb_cScheduler, "close", scheduler_close, 0);
     rb_define_method(rsb_cScheduler, "closed?", scheduler_closed_p, 0);
+    rb_define_private_method(rsb_cScheduler, "thread_fails?", scheduler_thread_fails_p, 0);
     rb_define_private_method(rsb_cScheduler, "stay", scheduler_stay, 0);
     rsb_init_scheduler_io();
     rsb_init_scheduler_select();

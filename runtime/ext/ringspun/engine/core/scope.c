@@ -139,6 +139,21 @@ void rs_scope_close(rs_machine *machine, rs_scope *scope) {
     if (strand->scope->effective) rs_interrupt_park(machine, strand, RS_WAKE_CANCEL);
 }
 
+rs_scope *rs_scope_run_here(rs_machine *machine) {
+    rs_strand *strand = rs_running(machine);
+    if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
+    rs_scope *scope = strand->scope;
+    while (scope && !scope->run) scope = scope->parent;
+    return scope;
+}
+
+void rs_scope_begin_outermost_run(rs_machine *machine, rs_scope *scope) {
+    rs_strand *root = rs_root(machine);
+    RS_CHECK(root != NULL);
+    rs_scope_attach(scope, &root->own, root->index);
+    rs_scope_make_run(scope);
+}
+
 void rs_scope_close_all(rs_machine *machine, rs_strand *strand) {
     RS_EACH_OPEN_SCOPE(strand, scope) rs_scope_close(machine, scope);
 }
@@ -191,16 +206,6 @@ void rs_scope_follow(rs_machine *machine) {
         if (!stack) break;
     }
     put_in_order(machine, strand, outermost);
-}
-
-rs_scope *rs_scope_that_adopts(rs_machine *machine) {
-    const rs_strand *strand = rs_running(machine);
-    if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
-    rs_scope *scope = strand->scope;
-    while (scope && !scope->adopts) scope = scope->parent;
-    if (scope) return scope;
-    rs_strand *root = rs_root(machine);
-    return root ? &root->own : NULL;
 }
 
 void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause) {

@@ -42,8 +42,8 @@ typedef struct rs_scope {
     bool armed;                 /* its deadline and those above it are set */
     bool closed;
     bool aside;                 /* its stack is suspended: it does not govern what its owner runs */
-    bool adopts;                /* strands from inside that are spawned for no other scope belong to it */
     bool once;                  /* the driver takes its cancellation back when its owner has met it */
+    bool run;                   /* what is spawned inside, for no scope in particular, belongs to it */
     rs_list waiters;            /* its owner, waiting for live to reach 0 */
 } rs_scope;
 
@@ -60,11 +60,16 @@ void rs_scope_close(struct rs_machine *machine, rs_scope *scope);
  * driver names (rs_driver.stack). Only for a strand that has scopes open on more than its first stack (`stacked`). */
 void rs_scope_follow(struct rs_machine *machine);
 
-/* The scope of strands for which the program names none: of those around what the running strand runs the innermost that adopts, else
- * the root's own; NULL when the root has ended. */
-rs_scope *rs_scope_that_adopts(struct rs_machine *machine);
+/* From now on a run: of the strands that the code inside spawns, those that are for no other scope belong to it. */
+static inline void rs_scope_make_run(rs_scope *scope) { scope->run = true; }
 
-static inline void rs_scope_make_adopt(rs_scope *scope) { scope->adopts = true; }
+/* The innermost run that the running strand is in, or NULL: by the scopes that govern what it runs, the one it was spawned into, and
+ * those above. */
+rs_scope *rs_scope_run_here(struct rs_machine *machine);
+
+/* A run without code: it governs nothing that the root runs, is cancelled with it, and goes with the machine. A forked child begins
+ * one anew. */
+void rs_scope_begin_outermost_run(struct rs_machine *machine, rs_scope *scope);
 
 /* A strand ends. */
 void rs_scope_close_all(struct rs_machine *machine, struct rs_strand *strand);
