@@ -10,7 +10,10 @@ class ForkedSchedulerTest < Minitest::Test
   def test_the_child_has_its_scheduler
     Ringspun.run do
       scheduler = Fiber.scheduler
-      assert_predicate(in_child { assert_same(scheduler, Fiber.current_scheduler) }, :success?)
+      asked_in_child = in_child do
+        assert_equal [scheduler, scheduler, false], [Fiber.scheduler, Fiber.current_scheduler, Fiber.current.blocking?]
+      end
+      assert_predicate asked_in_child, :success?
       assert_same scheduler, Fiber.current_scheduler
     end
   end
