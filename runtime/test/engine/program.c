@@ -179,6 +179,7 @@ program_report program_run(uint64_t seed, bool verbose) {
     options.seed = seed;
     options.trace = true;
     options.faults = &program.faults;
+    options.whole_ticks = seed % 4 == 3;
     int error = driver_open(&program.driver, &rs_backend_sim, &options);
     RS_ASSERT(error == 0);
     rs_machine *machine = &program.driver.machine;

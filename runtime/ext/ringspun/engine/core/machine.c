@@ -1,17 +1,7 @@
-#include "core/machine.h"
+#include "core/loop.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-/* A poll costs about as much as six resumes: after this many it is noise, and a ready socket still waits microseconds. */
-#define RESUMES_PER_POLL 61
-#define POLL_EVERY_NS 200000
-/* Reading the clock costs more than half a switch, so not at every resume: there, only the coarse one, which the kernel moves
- * on every few milliseconds. After a turn that was longer the next look is due at once. */
-#define RESUMES_PER_CLOCK 8
-/* Several ticks of the coarse clock, on most kernels: so that two ops in a row, such as those of a `puts`, are seldom torn
- * apart. */
-#define LONG_TURN_NS 10000000
 
 /* Of each strand for the end of its wait, of each open scope for its deadline, and for the reminder. */
 bool rs_reserve_timer(rs_machine *machine) {
@@ -184,14 +174,12 @@ uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, i
     return strand->ticket;
 }
 
-static void take_messages(rs_machine *machine);
-
 rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result) {
     rs_strand *strand = rs_running(machine);
     RS_ASSERT(strand->state == RS_STRAND_RUNNING && strand->wait != RS_WAIT_NONE);
     RS_CHECK(!rs_timer_is_set(&strand->timer) && strand->waiter.list == NULL && !strand->queued);
     /* The last moment for an unblock from another thread to win: one may have come since this strand was chosen to run. */
-    if (RS_UNLIKELY(strand->wait == RS_WAIT_BLOCK && strand->wake != RS_WAKE_VALUE)) take_messages(machine);
+    if (RS_UNLIKELY(strand->wait == RS_WAIT_BLOCK && strand->wake != RS_WAKE_VALUE)) rs_take_messages(machine);
     strand->wait = RS_WAIT_NONE;
     if (result) *result = strand->result;
     return (rs_wake_kind)strand->wake;
@@ -231,16 +219,6 @@ bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, 
     return true;
 }
 
-static inline void run_now(rs_machine *machine, rs_strand *strand) {
-    RS_ASSERT(strand->state == RS_STRAND_READY || strand->state == RS_STRAND_NEW);
-    RS_CHECK(machine->running == RS_NO_INDEX && !strand->queued && !rs_timer_is_set(&strand->timer));
-    rs_strand_become(strand, RS_STRAND_RUNNING);
-    machine->metrics.resumes++; /* first, for who looks from another thread and takes this for the number of the resume */
-    machine->running = strand->index;
-    machine->runs = strand;
-    rs_trace_if(machine, RS_TRACE_RUN, rs_strand_id(strand), 0);
-}
-
 static rs_strand *begin_yield(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
     RS_CHECK(strand->state == RS_STRAND_RUNNING && strand->wait == RS_WAIT_NONE);
@@ -262,7 +240,7 @@ rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user) {
     end_wait(caller, RS_WAKE_VALUE, 0);
     rs_run_push_front(&machine->strands, caller);
     RS_CHECK(machine->strands.woken.head == caller->index && caller->state == RS_STRAND_READY);
-    run_now(machine, strand);
+    rs_run_now(machine, strand);
     return strand;
 }
 
@@ -358,26 +336,6 @@ bool rs_unblock_late(rs_machine *machine, rs_id id, uint64_t ticket) {
     return false;
 }
 
-static void fire_timers(rs_machine *machine, int64_t now_ns) {
-    rs_timer *timer;
-    while ((timer = rs_timers_pop_due(&machine->timers, now_ns))) {
-        RS_CHECK(timer->deadline_ns <= now_ns && !rs_timer_is_set(timer));
-        machine->metrics.timers_fired++;
-        if (timer->kind == RS_TIMER_SCOPE) {
-            rs_scope *scope = (rs_scope *)((char *)timer - offsetof(rs_scope, timer));
-            RS_CHECK(!scope->closed && scope->armed && scope->deadline_ns <= now_ns);
-            rs_scope_cancel(machine, scope, RS_CANCELLED_BY_DEADLINE);
-        } else if (timer->kind == RS_TIMER_REMINDER) {
-            if (machine->driver.on_reminder) machine->driver.on_reminder(machine);
-        } else {
-            rs_strand *strand = (rs_strand *)((char *)timer - offsetof(rs_strand, timer));
-            RS_CHECK(strand->state == RS_STRAND_PARKED);
-            rs_trace_if(machine, RS_TRACE_TIMER, rs_strand_id(strand), timer->deadline_ns);
-            rs_interrupt_park(machine, strand, RS_WAKE_TIMEOUT);
-        }
-    }
-}
-
 static void take_message(rs_machine *machine, const rs_message *message) {
     RS_CHECK(message->kind < RS_MESSAGE_KINDS);
     machine->metrics.messages++;
@@ -397,7 +355,7 @@ static void take_message(rs_machine *machine, const rs_message *message) {
     }
 }
 
-static void take_messages(rs_machine *machine) {
+void rs_take_messages(rs_machine *machine) {
     if (RS_LIKELY(rs_inbox_empty(&machine->inbox))) return;
     RS_CHECK(machine->taken == NULL);
     machine->taken = rs_inbox_take(&machine->inbox);
@@ -432,7 +390,7 @@ void rs_machine_close(rs_machine *machine) {
     rs_tick_ends_forget(&machine->tick_ends);
     /* The last answers of workers may be descriptors that nobody takes. */
     machine->driver.on_message = NULL;
-    take_messages(machine);
+    rs_take_messages(machine);
     free_all(machine);
     rs_timer_init(&machine->reminder, RS_TIMER_REMINDER);
     machine->in_flight = 0;
@@ -444,89 +402,6 @@ void rs_flush(rs_machine *machine) {
         RS_CHECK(next->listed);
         next->flush(machine, next);
     }
-}
-
-static inline int64_t coarse_now(rs_machine *machine) {
-    return machine->clock ? machine->clock(machine) : machine->backend->coarse_clock();
-}
-
-static void harvest(rs_machine *machine) {
-    RS_CHECK(machine->running == RS_NO_INDEX);
-    machine->attention = false;
-    rs_note_sleep(machine);
-    machine->coarse_ns = coarse_now(machine);
-    machine->resumes_since_poll = 0;
-    machine->metrics.polls++;
-    /* Before any look, so that what came in time wins over its deadline, however long a busy computer keeps us. */
-    bool timed = machine->timers.len > 0;
-    if (timed) machine->polled_at_ns = rs_now(machine);
-    take_messages(machine);
-    rs_flush(machine);
-    /* Where none is in flight a backend may still have to settle what the last one has left. */
-    if (machine->in_flight > 0 || machine->backend_deadline_ns != RS_NEVER) machine->backend->poll(machine);
-    /* Who put these in may be waiting for an answer to them: nothing else would wake the machine. */
-    rs_flush(machine);
-    if (timed) fire_timers(machine, machine->polled_at_ns);
-    rs_run_prefer_woken(&machine->strands);
-}
-
-/* A look may bring somebody who waits for a time or for the backend. */
-static inline bool look_may_wake(const rs_machine *machine) {
-    return machine->timers.len > 0 || machine->in_flight > 0;
-}
-
-static inline bool poll_is_due(rs_machine *machine) {
-    if (RS_UNLIKELY(machine->attention || !rs_inbox_empty(&machine->inbox))) return true;
-    if (!look_may_wake(machine) && !rs_has_gathered(machine)) return false;
-    uint32_t resumes = ++machine->resumes_since_poll;
-    if (resumes > RESUMES_PER_POLL) return true;
-    int64_t coarse_ns = coarse_now(machine);
-    if (RS_LIKELY(coarse_ns == machine->coarse_ns && resumes % RESUMES_PER_CLOCK != 0)) return false;
-    machine->coarse_ns = coarse_ns;
-    int64_t now_ns = rs_now(machine);
-    RS_CHECK(now_ns >= machine->polled_at_ns);
-    if (now_ns - machine->polled_at_ns < POLL_EVERY_NS) return false;
-    machine->polled_at_ns = now_ns;
-    return true;
-}
-
-bool rs_turn_is_long(rs_machine *machine) {
-    return look_may_wake(machine) && coarse_now(machine) - machine->coarse_ns >= LONG_TURN_NS;
-}
-
-static inline rs_decision run_next(rs_machine *machine) {
-    RS_CHECK(machine->strands.run_len > 0);
-    rs_strand *strand = rs_run_pop(&machine->strands);
-    run_now(machine, strand);
-    return (rs_decision){.verdict = RS_RUN, .strand = strand};
-}
-
-static bool ops_may_wake(const rs_machine *machine) {
-    RS_CHECK(machine->in_flight >= machine->unawaited);
-    if (rs_is_simulated(machine) || machine->in_flight == 0) return false;
-    if (machine->in_flight > machine->unawaited) return true;
-    RS_EACH_PART(machine, part) {
-        if (part->may_wake && part->may_wake(machine)) return true;
-    }
-    return false;
-}
-
-static rs_decision nothing_to_run(rs_machine *machine) {
-    RS_CHECK(machine->strands.run_len == 0 && machine->strands.woken_len == 0);
-    int64_t deadline_ns = rs_timers_earliest(&machine->timers);
-    if (machine->backend_deadline_ns < deadline_ns) deadline_ns = machine->backend_deadline_ns;
-    bool timed = machine->timers.len > rs_timer_is_set(&machine->reminder) || machine->backend_deadline_ns != RS_NEVER;
-    bool hope = timed || machine->outside > 0 || machine->wakers > 0 || ops_may_wake(machine);
-    return (rs_decision){.verdict = hope ? RS_SLEEP : RS_DEADLOCK, .deadline_ns = deadline_ns};
-}
-
-rs_decision rs_next(rs_machine *machine) {
-    RS_CHECK(machine->running == RS_NO_INDEX);
-    if (machine->strands.run_len == 0 || poll_is_due(machine)) {
-        harvest(machine);
-        if (machine->strands.run_len == 0) return nothing_to_run(machine);
-    }
-    return run_next(machine);
 }
 
 void rs_send(rs_machine *machine, rs_message *message) {

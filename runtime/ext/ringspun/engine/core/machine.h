@@ -31,6 +31,7 @@ typedef struct {
     bool offload_files;         /* every file op goes to a worker */
     bool trace;
     int64_t busy_poll_ns;       /* so long it looks for something to come, where that pays, before it sleeps */
+    bool whole_ticks;           /* see rs_machine_run_in_whole_ticks */
     bool threads_move;          /* the machine's thread may go on as another one of the kernel's */
     bool sqpoll;                /* uring: a thread of the kernel's watches the ring; so long in vain, 0: its default; on that one */
     uint32_t sqpoll_idle_ms;
@@ -61,6 +62,15 @@ typedef struct rs_driver {
     /* False when all that interrupts the running strand was for code that it has left. */
     bool (*interrupts_here)(struct rs_machine *machine);
 } rs_driver;
+
+/* rs_machine_run_in_whole_ticks. */
+typedef struct {
+    bool begins;                /* those woken from outside run, before it is settled who else runs in this tick */
+    bool was_idle;              /* nobody else was ready when it began, and no timer due */
+    uint64_t resumes;           /* metrics.resumes when it began */
+    uint64_t timers;            /* timers of this order and later are the next tick's */
+    int64_t now_ns;             /* those up to this time are due */
+} rs_tick;
 
 typedef struct rs_machine {
     rs_strands strands;
@@ -101,6 +111,7 @@ typedef struct rs_machine {
     rs_sleeps sleeps;
     uint8_t deadlock_steps;     /* of rs_break_deadlock, taken against the present deadlock without effect */
     bool attention;             /* poll before the next resume */
+    rs_tick tick;               /* the present one, in whole ticks */
     bool wakes_first;           /* who becomes ready goes ahead of the others */
     _Atomic bool sleeping;
     uint32_t wakers;            /* handed out to other threads, each to be woken once */
@@ -133,6 +144,12 @@ void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, 
 
 /* Whether strands note from now on when they park (rs_strand.parked_at_ns), which costs a look at the clock each time. */
 void rs_machine_note_parks(rs_machine *machine, bool notes);
+
+/* From now on the machine runs in whole ticks. In a tick those go first that the backend or another thread has woken. Then all go
+ * that are ready by then, in the order in which they have become ready, and then those whose time has come, by time. What becomes
+ * ready meanwhile goes in the next tick. If nobody but those from outside was ready, the next tick begins after them. There is no
+ * look within a tick, so this order depends on no clock except for timers; and a tick lasts as long as all its turns together. */
+void rs_machine_run_in_whole_ticks(rs_machine *machine);
 
 /* The machine's thread ends without having closed it, in whatever state the machine is: closes its own descriptors and the
  * connections that it has accepted ahead. Afterwards no op in flight touches memory, but for those in doubt, and only

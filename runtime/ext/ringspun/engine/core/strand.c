@@ -118,7 +118,7 @@ static inline rs_strand *pop_other(rs_strands *strands, rs_strand *strand) {
     return pop(strands, &strands->others, strand);
 }
 
-static inline rs_strand *at(rs_strands *strands, uint32_t index) {
+static inline rs_strand *at(const rs_strands *strands, uint32_t index) {
     return index == RS_NO_INDEX ? NULL : rs_strand_at(strands, index);
 }
 
@@ -138,7 +138,33 @@ void rs_run_prefer_woken(rs_strands *strands) {
     strands->passable = false;
 }
 
+bool rs_run_is_due(const rs_strands *strands) {
+    rs_strand *woken = at(strands, strands->woken.head), *other = at(strands, strands->others.head);
+    RS_CHECK(strands->tick_order <= strands->last_order);
+    return (woken && woken->ready_order <= strands->tick_order) || (other && other->ready_order <= strands->tick_order);
+}
+
+rs_run_queue rs_run_set_aside(rs_strands *strands) {
+    rs_run_queue aside = strands->woken;
+    RS_CHECK((aside.head == RS_NO_INDEX) == (aside.tail == RS_NO_INDEX));
+    strands->woken = (rs_run_queue){.head = RS_NO_INDEX, .tail = RS_NO_INDEX};
+    return aside;
+}
+
+void rs_run_put_behind(rs_strands *strands, const rs_run_queue *aside) {
+    rs_run_queue *queue = &strands->woken;
+    for (rs_strand *strand = at(strands, queue->head); strand; strand = at(strands, strand->run_next)) {
+        RS_CHECK(strand->queued);
+        strand->ready_order = 0;
+    }
+    if (aside->head == RS_NO_INDEX) return;
+    if (queue->tail == RS_NO_INDEX) queue->head = aside->head;
+    else rs_strand_at(strands, queue->tail)->run_next = aside->head;
+    queue->tail = aside->tail;
+}
+
 rs_strand *rs_run_last(const rs_strands *strands) {
+    if (strands->last_order <= strands->tick_order) return NULL;
     uint32_t tails[] = {strands->woken.tail, strands->others.tail};
     for (int i = 0; i < 2; i++) {
         if (tails[i] == RS_NO_INDEX) continue;

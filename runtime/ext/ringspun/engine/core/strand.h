@@ -11,6 +11,9 @@
  * strands that wait to go on from a wake go before those that have used up their turn (rs_yield) and those that are new. Or else a
  * timer would be late by the turns of all who compute. Each woken strand of that moment may do so once, and only when one of the
  * others has had a turn since they were last passed: so a flood of wakes keeps nobody from running for ever.
+ *
+ * A machine in whole ticks (rs_options.whole_ticks) has another order. None passes another there, and a strand that becomes ready
+ * runs in the next tick, unless it was put at the head.
  */
 #ifndef RINGSPUN_STRAND_H
 #define RINGSPUN_STRAND_H
@@ -82,6 +85,7 @@ typedef struct {
     uint32_t passes_due;        /* the same as soon as one of the others has run */
     bool passable;              /* one of the others has run since they were last passed */
     uint64_t last_order;
+    uint64_t tick_order;        /* in whole ticks: those that came after it are the next tick's; else 0 */
 } rs_strands;
 
 void rs_strands_init(rs_strands *strands, uint32_t limit);
@@ -140,7 +144,14 @@ void rs_run_forget(rs_strands *strands);
 /* Those woken by now may go before the others: at once, or when one of these has run. */
 void rs_run_prefer_woken(rs_strands *strands);
 
-/* The one that came last and not at the front, or NULL when it is not in the queue any more. */
+/* The head of the queue runs in the present tick. */
+bool rs_run_is_due(const rs_strands *strands);
+
+/* Puts the woken aside, and then behind those that were woken meanwhile, which go to the head of the queue. */
+rs_run_queue rs_run_set_aside(rs_strands *strands);
+void rs_run_put_behind(rs_strands *strands, const rs_run_queue *aside);
+
+/* The one that came last and not at the front, or NULL when it is not in the queue any more, or is the present tick's. */
 rs_strand *rs_run_last(const rs_strands *strands);
 
 /* A new strand waits for its first turn, and has it; that of rs_spawn_first both at once. */

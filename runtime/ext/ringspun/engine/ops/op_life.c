@@ -102,6 +102,14 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
     return result;
 }
 
+/* It is cancelled and has no memory, so nobody who closes the descriptor waits for it. */
+static void leave_poll(rs_machine *machine, rs_op *op) {
+    RS_ASSERT(rs_op_is_unwanted(op));
+    rs_descriptor_remove(machine->descriptors, machine->ops, op);
+    op->request.fd = -1;
+    op->identity = 0;
+}
+
 void rs_op_end(rs_machine *machine, rs_op *op) {
     RS_CHECK(op->state == RS_OP_TERMINAL || op->state == RS_OP_SUBMITTED);
     if (op->state == RS_OP_TERMINAL) {
@@ -110,7 +118,8 @@ void rs_op_end(rs_machine *machine, rs_op *op) {
         rs_op_release(machine->ops, op);
         return;
     }
-    RS_ASSERT(rs_op_may_be_left(op));
+    if (op->request.kind == RS_OP_POLL && !op->offloaded) leave_poll(machine, op);
+    else RS_ASSERT(rs_op_may_be_left(op));
     rs_op_orphan(op);
 }
 
@@ -413,6 +422,9 @@ static void interrupt_op(rs_machine *machine, rs_strand *strand, rs_wake_kind ki
     bool first = machine->wakes_first && kind == RS_WAKE_INTERRUPT && op->cancel == RS_WAKE_TIMEOUT;
     if (first && op_takes_nothing(machine, strand)) op->cancel = RS_WAKE_INTERRUPT;
     rs_op_cancel(machine, op, kind);
+    /* A poll takes nothing. In whole ticks its strand goes on in its turn, and not in the tick in which the kernel answers. */
+    bool at_once = machine->options.whole_ticks && op->request.kind == RS_OP_POLL && op->cancel == kind;
+    if (RS_UNLIKELY(at_once) && strand->state == RS_STRAND_PARKED) rs_wake(machine, op->strand, op->ticket, kind, 0);
 }
 
 /* That of the survivor, if it forked from a signal handler that ran on top of its wait, it gives back itself. */
