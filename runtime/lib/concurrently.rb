@@ -248,6 +248,7 @@ module Concurrently
   Kernel.include(KernelMethods)
   IO.prepend(IOMethods)
   Ringspun::Machine.prepend(DeadlockReport)
+  Ringspun::Machine.__send__(:run_in_whole_ticks) # the order of the gem's event loop
   MisuseReport.then { |report| Evaluation.prepend(report) } # YARD takes it for a constant
 end
 

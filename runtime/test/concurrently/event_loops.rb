@@ -172,13 +172,44 @@ class ConcurrentlyEventLoopsTest < Minitest::Test
     [ours, theirs].each(&:close)
   end
 
-  # Unlike the gem, where starts and resumes go before every wait 0.
-  def test_starts_and_waits_for_a_turn_come_in_their_order
+  def test_starts_and_resumes_go_before_every_wait_for_a_turn
     order = []
     concurrent_proc { wait(0) && order << :waited }.call_nonblock
+    resumed = concurrent_proc { await_resume! && order << :resumed }.call_nonblock
     concurrently { order << :start }
+    resumed.resume!(true)
     wait 0
-    assert_equal %i[waited start], order
+    assert_equal %i[start resumed waited], order
+  end
+
+  # Also a machine that was there before.
+  def test_the_order_is_that_of_all_machines
+    answer = ruby_child(<<~RUBY)
+      require "ringspun/core_ext"
+      order = []
+      ready, go = Array.new(2) { Thread::Queue.new }
+      elsewhere = Thread.new do
+        wait 0
+        ready << true
+        go.pop
+        concurrent_proc { wait(0) && order << :waited }.call_nonblock
+        concurrently { order << :start }
+        wait 0
+      end
+      wait 0
+      ready.pop
+      require "concurrently"
+      go << true
+      elsewhere.join
+      [-> {}, -> { Ringspun::Machine.current.close }].each do |before|
+        before.call
+        concurrent_proc { wait(0) && order << :waited }.call_nonblock
+        concurrently { order << :start }
+        wait 0
+      end
+      p order
+    RUBY
+    assert_equal ["#{(%i[start waited] * 3).inspect}\n", ""], [answer.out, answer.err]
   end
 
   def test_a_server
@@ -201,6 +232,7 @@ class ConcurrentlyEventLoopsTest < Minitest::Test
       assert_equal %w[eno owt], answers.map(&:await_result)
       accepting.conclude_to :stopped
       server.close
+      wait 0 # the kernel hears that nobody waits for the server any more
     end
   end
 end

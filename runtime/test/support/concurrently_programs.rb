@@ -107,6 +107,56 @@ module ConcurrentlyPrograms
     error.message.lines.first.chomp
   end
 
+  # --- the order within a pass ---
+
+  program("starts go before those whose wait is over") do
+    count = 0
+    long = concurrent_proc { wait(0.01) && count += 1 }.call_nonblock
+    short = concurrent_proc { wait(0) && count += 1 }.call_nonblock
+    start = concurrent_proc { count += 1 }.call_detached
+    ConcurrentlyPrograms.stall
+    wait 0
+    [count += 1, *[start, short, long].map(&:await_result)]
+  end
+  program("who is resumed goes before those whose wait is over") do
+    order = []
+    [0.01, 0].each { |seconds| concurrent_proc { wait(seconds) && order << seconds }.call_nonblock }
+    resumed = concurrent_proc { await_resume! && order << :resumed }.call_nonblock
+    ConcurrentlyPrograms.stall
+    resumed.resume! true
+    wait 0
+    order
+  end
+  program("what is added goes in the next pass") do
+    order = []
+    concurrently do
+      concurrently { order << :inner }
+      order << :outer
+    end
+    concurrent_proc { wait(0) && order << :time }.call_nonblock
+    2.times { wait 0 }
+    order
+  end
+  program("an IO goes before starts") do
+    order = []
+    reader, writer = IO.pipe
+    concurrent_proc { reader.await_readable && order << :io }.call_nonblock
+    concurrently { order << :start }
+    writer << "x"
+    wait 0
+    order
+  ensure
+    [reader, writer].each(&:close)
+  end
+  program("wait 0 again and again lets all others run") do
+    order = []
+    concurrent_proc { 3.times { wait(0) && order << :a } }.call_nonblock
+    concurrent_proc { 3.times { wait(0) && order << :b } }.call_nonblock
+    concurrently { 3.times { order << :c && wait(0) } }
+    4.times { wait 0 }
+    order
+  end
+
   # --- results and limits that are due at the same time ---
 
   # The limit is due as well when the loop comes to look, but later than what it is the limit of.
@@ -137,6 +187,23 @@ module ConcurrentlyPrograms
     reader, writer = IO.pipe
     concurrently { ConcurrentlyPrograms.stall if writer << "x" }
     reader.await_readable(within: 0.05, timeout_result: :late)
+  ensure
+    [reader, writer].each(&:close)
+  end
+  late("who is resumed by a third one") do |limit|
+    waiting = concurrent_proc { await_resume! }.call_nonblock
+    concurrent_proc { wait(0.04) && waiting.resume!(:value) }.call_nonblock
+    waiting.await_result(limit)
+  end
+  late("who is resumed by one that has just started") do |limit|
+    waiting = concurrent_proc { await_resume! }.call_nonblock
+    concurrently { ConcurrentlyPrograms.stall || waiting.resume!(:value) }
+    waiting.await_result(limit)
+  end
+  late("an IO that is written to too late") do |limit|
+    reader, writer = IO.pipe
+    concurrently { ConcurrentlyPrograms.stall || writer << "x" }
+    [reader.await_readable(limit), concurrently { reader.await_readable && :readable }.await_result(limit)]
   ensure
     [reader, writer].each(&:close)
   end
@@ -204,6 +271,24 @@ module ConcurrentlyPrograms
     handler.cancel
     told
   end
+  program("a class that sees its errors") do
+    told = []
+    own = Class.new(Concurrently::Proc) do
+      define_method(:trigger) do |*arguments|
+        told << arguments
+        super(*arguments)
+      end
+    end
+    failing = own.new { raise "broken" }
+    failing.on(:error) { |error| told << error.message }
+    late = own.new { wait(0) && raise("late") }
+    late.define_singleton_method(:trigger) { |event, error| told << [:own, event, error.message] }
+    [failing.call_nonblock, failing.call] rescue told << $!
+    failing.call_and_forget
+    failing.call_detached.await_result { nil }
+    late.call rescue told << $!
+    told
+  end
   program("events") do
     made = concurrent_proc {}
     seen = []
@@ -239,6 +324,17 @@ module ConcurrentlyPrograms
   program("READ_PROC and WRITE_PROC") do
     reader, writer = IO.pipe
     [IO::READ_PROC.class, IO::WRITE_PROC.call(writer, "abc"), IO::READ_PROC.call_detached(reader, 2).await_result]
+  end
+  program("an IO that is closed after a limit, and another of its number") do
+    reader, writer = IO.pipe
+    late = reader.await_readable(within: 0, timeout_result: :late, poll_first: false)
+    number = reader.fileno
+    [reader, writer].each(&:close)
+    other, writer = IO.pipe
+    writer << "x"
+    [late, other.fileno == number, other.await_readable(within: 1, poll_first: false)]
+  ensure
+    [other, writer].each(&:close)
   end
   program("a closed IO") { IO.pipe.first.tap(&:close).await_readable }
 

@@ -13,6 +13,7 @@ typedef struct {
 
 /* --- options.c --- */
 
+extern bool rsb_whole_ticks; /* machines run in whole ticks (rs_machine_run_in_whole_ticks) */
 void rsb_open_engine(rsb_machine *machine, VALUE options);
 /* `what` names the system call that failed. */
 NORETURN(void rsb_fail_to_open(rsb_machine *machine, int error, const char *what));

@@ -8,6 +8,7 @@
 VALUE rsb_cMachine;
 __thread rsb_machine *rsb_thread_machine;
 uint32_t rsb_forks;
+bool rsb_whole_ticks;
 static bool threads_move;
 static rb_internal_thread_specific_key_t machine_key;
 static ID id_machine;
@@ -276,6 +277,17 @@ static VALUE machine_current(VALUE class) {
  * @since 0.1.0 */
 static VALUE machine_current_p(VALUE class) { return rsb_existing() ? Qtrue : Qfalse; }
 
+/* For `require "concurrently"`: machines run in whole ticks (rs_machine_run_in_whole_ticks) from now on. */
+static VALUE machine_run_in_whole_ticks(VALUE class) {
+    rsb_whole_ticks = true;
+    VALUE threads = rb_funcall(rb_cThread, rb_intern("list"), 0);
+    for (long i = 0; i < RARRAY_LEN(threads); i++) {
+        VALUE machine = rb_attr_get(RARRAY_AREF(threads, i), id_machine);
+        if (!NIL_P(machine)) rs_machine_run_in_whole_ticks(&rsb_machine_any_thread(machine)->engine);
+    }
+    return Qnil;
+}
+
 /* --- fork --- */
 
 static void child_began(void) {
@@ -447,6 +459,7 @@ void rsb_init_machine(void) {
     rb_define_alloc_func(rsb_cMachine, machine_allocate);
     rb_define_singleton_method(rsb_cMachine, "current", machine_current, 0);
     rb_define_singleton_method(rsb_cMachine, "current?", machine_current_p, 0);
+    rb_define_private_method(rb_singleton_class(rsb_cMachine), "run_in_whole_ticks", machine_run_in_whole_ticks, 0);
     rb_define_method(rsb_cMachine, "initialize", machine_initialize, -1);
     rb_define_method(rsb_cMachine, "initialize_copy", machine_refuse_copy, 1);
     rb_define_method(rsb_cMachine, "yield", machine_yield, 0);

@@ -114,6 +114,7 @@ static void read_busy_poll(rs_options *chosen, VALUE seconds) {
 static rs_options read_options(rsb_machine *machine, VALUE options) {
     rs_options chosen = rs_default_options();
     chosen.threads_move = machine->thread_moves;
+    chosen.whole_ticks = rsb_whole_ticks;
     chosen.strands_max = option_count(options, "strands_max", chosen.strands_max);
     chosen.workers_max = option_count(options, "workers_max", chosen.workers_max);
     VALUE file_io = rb_hash_lookup2(options, ID2SYM(rb_intern("file_io")), ID2SYM(rb_intern("inline")));

@@ -261,19 +261,20 @@ static inline VALUE wait_a_turn(rsb_machine *machine) {
  *
  * May switch strands.
  *
- * @param seconds [Numeric] 0 or less: until the next turn
+ * @param seconds [Numeric] 0 or less: until the next turn; after `require "concurrently"`: a time that has come
  * @return [true, Object] true; if {Evaluation#resume!} ended the wait, its argument
  * @raise [TypeError] when it is no number
  * @since 0.1.0
  */
 static VALUE module_wait(VALUE module, VALUE seconds) {
     rsb_machine *machine = rsb_current();
-    if (RS_LIKELY(seconds == INT2FIX(0))) return wait_a_turn(machine);
+    bool whole_ticks = machine->engine.options.whole_ticks;
+    if (RS_LIKELY(seconds == INT2FIX(0) && !whole_ticks)) return wait_a_turn(machine);
     if (NIL_P(rsb_number_of_seconds(seconds)) && !rb_obj_is_kind_of(seconds, rb_cNumeric)) {
         rb_raise(rb_eTypeError, "wait: expected a number of seconds, got %" PRIsVALUE, rsb_inspect(seconds));
     }
     int64_t delay_ns = rsb_seconds_to_ns(seconds, "wait");
-    if (delay_ns == 0) return wait_a_turn(machine);
+    if (delay_ns == 0 && !whole_ticks) return wait_a_turn(machine);
     VALUE value;
     int64_t deadline_ns = rsb_deadline_after(machine, delay_ns);
     rsb_resumable(machine);
