@@ -118,7 +118,7 @@ static rs_decision nothing_to_run(rs_machine *machine) {
 
 void rs_machine_run_in_whole_ticks(rs_machine *machine) {
     machine->options.whole_ticks = true;
-    machine->strands.passes_left = 0;
+    machine->strands.passes_left = machine->strands.passes_due = 0;
     machine->strands.passable = false;
 }
 
