@@ -33,6 +33,7 @@ typedef struct rsb_machine {
     rsb_runners runners;        /* runner fibers that wait for a strand */
     VALUE idle_taken;           /* the one that was taken out of `runners` last, until it runs; 0: none */
     VALUE maker;                /* the fiber that makes runners, or nil */
+    struct rsb_fibers *fibers;  /* see core/fibers.h */
     uint32_t fork_count;        /* as it was when the machine last looked */
     bool open;
     rs_link pinned;             /* in the process's list of machines that must stay (core/pinned.c) */

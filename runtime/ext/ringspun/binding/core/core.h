@@ -4,6 +4,7 @@
 #define RINGSPUN_BINDING_CORE_H
 
 #include "binding/cruby/cruby.h"
+#include "fibers.h"
 #include "outside.h"
 #include "part.h"
 #include "scheduled.h"

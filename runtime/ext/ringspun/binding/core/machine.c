@@ -82,6 +82,7 @@ static void machine_free(void *data) {
     if (machine->open) rs_machine_close(&machine->engine); /* takes the wakes that have arrived */
     free(machine->scratch);
     rsb_runners_free(&machine->runners);
+    rsb_fibers_forget(machine);
     RSB_EACH_PART(free, machine);
     if (close_to_wakers(machine)) xfree(machine);
 }
@@ -312,6 +313,7 @@ void rsb_after_fork(rsb_machine *machine) {
     rsb_scheduled_forget(survivor->user);
     rsb_unread_forked(machine);
     rsb_several_forked(machine, survivor->user);
+    rsb_fibers_forget(machine);
     machine->outside_waits = NULL;
 }
 

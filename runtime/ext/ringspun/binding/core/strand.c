@@ -260,6 +260,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     strand->started = true;
     rs_strand_began(engine);
     strand->fiber = strand->home = fiber;
+    rsb_note_fiber(machine, strand, fiber);
     if (NIL_P(strand->body)) {
         thread_killed = strand->work->run(machine, strand, &state);
     } else if (!refused(machine, strand)) {

@@ -268,7 +268,10 @@ static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_s
     rs_machine *engine = &machine->engine;
     VALUE here = rb_fiber_current();
     rsb_strand *self = me->user;
-    self->fiber = here;
+    if (RS_UNLIKELY(self->fiber != here)) {
+        self->fiber = here;
+        rsb_note_fiber(machine, self, here);
+    }
     for (;;) {
         if (!next) {
             rs_displaced(engine);

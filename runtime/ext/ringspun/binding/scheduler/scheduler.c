@@ -296,15 +296,6 @@ static rs_strand *blocked_in(rsb_machine *machine, VALUE fiber) {
     return rs_strand_find(&machine->engine.strands, (rs_id)found);
 }
 
-static rsb_strand *strand_of_fiber(rsb_machine *machine, VALUE fiber) {
-    RS_EACH_STRAND(&machine->engine.strands, strand) {
-        if (!strand->user) continue;
-        rsb_strand *handle = strand->user;
-        if (handle->fiber == fiber || handle->home == fiber) return handle;
-    }
-    return NULL;
-}
-
 static bool is_overridden(VALUE self, ID hook) {
     return rb_funcall(rb_obj_method(self, ID2SYM(hook)), id_owner, 0) != rsb_cScheduler;
 }
@@ -314,7 +305,7 @@ static bool is_overridden(VALUE self, ID hook) {
 static rsb_strand *strand_in(rsb_machine *machine, VALUE fiber) {
     rsb_strand *running = machine->engine.running == RS_NO_INDEX ? NULL : rsb_running(machine);
     if (running && (running->home == fiber || running->fiber == fiber)) return running;
-    rsb_strand *known = strand_of_fiber(machine, fiber);
+    rsb_strand *known = rsb_strand_of_fiber(machine, fiber);
     if (known || !running || !RTEST(rb_fiber_alive_p(fiber))) return known;
     return rsb_existing() != machine || rb_fiber_current() == fiber ? running : NULL;
 }
