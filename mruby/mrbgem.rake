@@ -17,7 +17,8 @@ MRuby::Gem::Specification.new("mruby-ringspun") do |spec|
   sources = Dir[File.join(engine, "**", "*.c")].sort
   raise "mruby-ringspun: no C source in #{engine}" if sources.empty?
 
-  cc.flags << %w[-std=gnu11 -O3]
+  cc.flags << "-std=gnu11"
+  cc.flags << "-O3" unless cc.flags.flatten.include?("-Os") # a build for size is one
   cc.defines << "_GNU_SOURCE"
   cc.include_paths << engine << File.dirname(engine)
   linker.libraries << "pthread"

@@ -1,4 +1,4 @@
-/* Stands in for the mrbgem mruby-poll, which is in no registry: what the gem concurrently calls of it, on poll(2). */
+/* Stands in for the mrbgem mruby-poll, which does not run on mruby 3.3: what the gem concurrently calls of it, on poll(2). */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
