@@ -9,6 +9,10 @@ module Ringspun
     ORDINARY = [StandardError, ScriptError, NoMemoryError, SystemStackError].freeze
     private_constant :OPTIONS, :LIBRARY, :ORDINARY
 
+    # The step of the machine's clock, in seconds. A simulated clock stands still for what is shorter.
+    CLOCK_STEP = 1e-9
+    private_constant :CLOCK_STEP
+
     # How long {#close} waits for cancelled strands to unwind, in seconds.
     CLOSE_GRACE = 1.0
 
@@ -31,7 +35,7 @@ module Ringspun
     #
     # May switch strands.
     #
-    # @param interval [Numeric] seconds
+    # @param interval [Numeric] seconds; less than a nanosecond counts as one
     # @yield
     # @raise [UsageError] when the interval is not positive
     # @since 0.1.0
@@ -43,11 +47,12 @@ module Ringspun
         raise UsageError, "periodically: the interval must be a positive number of seconds, got #{interval.inspect}"
       end
 
+      seconds = [seconds, CLOCK_STEP].max
       due = now + seconds
       while true # not `loop`, which ends when the block raises StopIteration
         sleep([due - now, 0].max)
         yield
-        due += seconds
+        due = [due + seconds, due.next_float].max # where the clock has run for months, a Float does not tell nanoseconds
         due += ((now - due) / seconds).ceil * seconds if due < now
       end
     end

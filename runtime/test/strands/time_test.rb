@@ -190,6 +190,26 @@ class TimeTest < Minitest::Test
     end
   end
 
+  # The clock stands still for less, and its limit would come after millions of runs, or never.
+  def test_periodically_with_less_than_a_nanosecond
+    [1e-12, 5e-324, Rational(1, 10**30)].each do |interval|
+      simulate do |machine|
+        runs = 0
+        assert_raises(Ringspun::TimeoutError) do
+          machine.timeout(0.000_001) { machine.periodically(interval) { runs += 1 } } # must pass
+        end
+        assert_includes 500..2000, runs, interval.inspect
+      end
+    end
+  end
+
+  def test_periodically_on_a_clock_that_has_run_for_long
+    simulate do |machine|
+      machine.sleep(10_000_000)
+      assert_raises(Ringspun::TimeoutError) { machine.timeout(0.000_1) { machine.periodically(1e-12) {} } } # must pass
+    end
+  end
+
   def test_periodically_ends_with_the_value_of_break
     simulate do
       assert_equal 7, machine.periodically(1) { break 7 }
