@@ -339,14 +339,63 @@ static uint32_t nonsense;
 
 static int set_up_oddly(uint32_t entries, uring_params *params) {
     int fd = uring_kernel.setup(entries, params);
-    *(nonsense == 0 ? &params->sq_entries : &params->cq_entries) = nonsense == 0 ? 48 : 0;
+    switch (nonsense) {
+    case 0: params->sq_entries = 48; break;
+    case 1: params->cq_entries = 0; break;
+    case 2: params->sq.head = 0xFFFFFFF0; break;
+    case 3: params->cq.tail += 1; break;
+    case 4: params->sq.flags = 0x7FFFFFFC; break;
+    case 5: params->cq.cqes += 4; break;
+    default: params->sq.tail = params->sq.ring_entries; /* full before the first entry */
+    }
     return fd;
 }
 
 static int probe_oddly(int fd, uint32_t opcode, void *argument, uint32_t count) {
     int result = uring_kernel.enregister(fd, opcode, argument, count);
-    if (opcode == URING_REGISTER_PROBE) ((uring_probe *)argument)->ops[2].opcode = 255;
+    if (opcode == URING_REGISTER_PROBE) ((uring_probe *)argument)->ops[4].opcode = 255; /* one that nothing here asks for */
     return result;
+}
+
+static uint8_t unknown;
+
+static int probe_without(int fd, uint32_t opcode, void *argument, uint32_t count) {
+    int result = uring_kernel.enregister(fd, opcode, argument, count);
+    if (opcode == URING_REGISTER_PROBE) ((uring_probe *)argument)->ops[unknown].flags = 0;
+    return result;
+}
+
+static int open_without(driver *d, uint8_t opcode, uring_system *system) {
+    unknown = opcode;
+    *system = (uring_system){uring_kernel.setup, uring_kernel.enter, probe_without};
+    rs_options options = rs_default_options();
+    options.uring_system = system;
+    return driver_open(d, &rs_backend_uring, &options);
+}
+
+/* Another backend is taken then. */
+TEST_NOT_EMULATED(rings_that_cannot_wait_for_streams) {
+    static const uint8_t needed[] = {URING_OP_POLL_ADD, URING_OP_READ, URING_OP_WRITE, URING_OP_READV, URING_OP_WRITEV, URING_OP_RECV,
+                                     URING_OP_SEND, URING_OP_RECVMSG, URING_OP_SENDMSG, URING_OP_ACCEPT, URING_OP_CONNECT,
+                                     URING_OP_ASYNC_CANCEL};
+    for (size_t i = 0; i < sizeof(needed); i++) {
+        driver d;
+        uring_system system;
+        CHECK_EQUAL(-EOPNOTSUPP, open_without(&d, needed[i], &system));
+    }
+}
+
+/* Workers do what concerns files. */
+TEST_NOT_EMULATED(rings_that_know_nothing_of_files) {
+    static const uint8_t spared[] = {URING_OP_OPENAT, URING_OP_FSYNC, URING_OP_STATX, URING_OP_UNLINKAT, URING_OP_RENAMEAT,
+                                     URING_OP_MKDIRAT, URING_OP_FTRUNCATE, URING_OP_FALLOCATE, URING_OP_WAITID, URING_OP_SPLICE};
+    for (size_t i = 0; i < sizeof(spared); i++) {
+        driver d;
+        uring_system system;
+        CHECK_EQUAL(0, open_without(&d, spared[i], &system));
+        scene_begin();
+        CHECK_EQUAL(0, scene_end(&d));
+    }
 }
 
 /* What emulates a kernel may make rings that cannot be used: an error, by which another backend is taken. */
@@ -354,9 +403,10 @@ TEST_NOT_EMULATED(rings_of_sizes_that_no_kernel_makes) {
     uring_system system = {set_up_oddly, uring_kernel.enter, uring_kernel.enregister};
     rs_options options = rs_default_options();
     options.uring_system = &system;
-    for (nonsense = 0; nonsense < 2; nonsense++) {
+    for (nonsense = 0; nonsense < 7; nonsense++) {
         driver d;
         CHECK_EQUAL(-EPROTO, driver_open(&d, &rs_backend_uring, &options));
+        CHECK(strstr(d.machine.refusal_text, "io_uring_setup"));
     }
 }
 

@@ -81,13 +81,26 @@ static int climb_down(uring_ring *ring, const uring_wishes *wishes, uring_params
 
 static bool is_power_of_two(uint32_t number) { return number > 0 && (number & (number - 1)) == 0; }
 
+/* Whether all counters lie in rings of that size, where they can be read in one piece. */
+static bool hold_counters(const uring_params *params, size_t size) {
+    uint32_t offsets[] = {params->sq.head, params->sq.tail, params->sq.flags, params->cq.head, params->cq.tail};
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+        if (offsets[i] % sizeof(uint32_t) != 0 || offsets[i] + sizeof(uint32_t) > size) return false;
+    }
+    return params->sq.array % sizeof(uint32_t) == 0 && params->cq.cqes % sizeof(uint64_t) == 0;
+}
+
+/* What no kernel answers io_uring_setup, and what gives itself out for one may. */
+#define NONSENSE (-EPROTO)
+
 static int map(uring_ring *ring, const uring_params *params) {
     RS_CHECK(ring->fd >= 0);
-    /* Places in the rings are found by masks. What gives itself out for a kernel may answer otherwise. */
-    if (!is_power_of_two(params->sq_entries) || !is_power_of_two(params->cq_entries)) return -EPROTO;
+    /* Places in the rings are found by masks. */
+    if (!is_power_of_two(params->sq_entries) || !is_power_of_two(params->cq_entries)) return NONSENSE;
     size_t sq = params->sq.array + params->sq_entries * sizeof(uint32_t);
     size_t cq = params->cq.cqes + params->cq_entries * sizeof(uring_cqe);
     ring->rings_size = sq > cq ? sq : cq;
+    if (!hold_counters(params, ring->rings_size)) return NONSENSE;
     ring->sqes_size = params->sq_entries * sizeof(uring_sqe);
     int protection = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_POPULATE;
     ring->rings = mmap(NULL, ring->rings_size, protection, flags, ring->fd, URING_MAP_RINGS);
@@ -123,7 +136,7 @@ static void find_fields(uring_ring *ring, const uring_params *params) {
 /* A filter may let the ring be made and forbid its use. */
 static int try_it(uring_ring *ring) {
     uring_sqe *sqe = uring_ring_next(ring);
-    if (!sqe) return -EPROTO; /* of a ring that is full before its first entry */
+    if (!sqe) return NONSENSE; /* of a ring that is full before its first entry */
     sqe->opcode = URING_OP_NOP;
     int error = uring_ring_wait(ring, RS_NEVER), interruptions = 0;
     while ((error == -EINTR && ++interruptions < INTERRUPTIONS_MAX) || (error == 0 && !uring_ring_has_completions(ring))) {
@@ -156,6 +169,7 @@ bool uring_reports_more_of_unix(void) {
 static int refuse(int error, const char *call, char *why, size_t why_size) {
     RS_CHECK(error < 0);
     const char *hint = "";
+    if (error == NONSENSE) hint = ": with a ring that cannot be used";
     if (error == -ENOSYS) hint = ": this kernel has none, or a filter says so";
     if (error == -EPERM || error == -EACCES) hint = ": a seccomp filter or kernel.io_uring_disabled forbids it";
     if (error == -ENOMEM) hint = ": no memory for a ring; the limit may be RLIMIT_MEMLOCK";
@@ -181,13 +195,13 @@ int uring_ring_open(uring_ring *ring, const uring_system *system, const uring_wi
     int error = map(ring, &params);
     if (error) {
         close(ring->fd);
-        return refuse(error, "mmap of the ring", why, why_size);
+        return refuse(error, error == NONSENSE ? "io_uring_setup" : "mmap of the ring", why, why_size);
     }
     find_fields(ring, &params);
     error = try_it(ring);
     if (!error) return 0;
     uring_ring_close(ring);
-    return refuse(error, "io_uring_enter", why, why_size);
+    return refuse(error, error == NONSENSE ? "io_uring_setup" : "io_uring_enter", why, why_size);
 }
 
 void uring_ring_close(uring_ring *ring) {

@@ -51,6 +51,16 @@ static int refuse(rs_machine *machine, uring_state *state, int error, const char
     return error;
 }
 
+/* No worker can wait for what comes to a stream, so another backend has to. */
+static bool lacks_streams(const uring_state *state) {
+    for (uint32_t kind = 0; kind < RS_OP_KINDS; kind++) {
+        uint8_t opcode = uring_opcode(kind);
+        bool by_worker = rs_op_calls[kind].execute != NULL && rs_op_kinds[kind].moves != RS_MOVES_MEMORY;
+        if (opcode != URING_OP_NOP && !by_worker && !state->supported[opcode]) return true;
+    }
+    return !state->supported[URING_OP_ASYNC_CANCEL];
+}
+
 static int open_ring(rs_machine *machine, uring_state *state) {
     RS_CHECK(!state->is_open);
     const rs_options *options = &machine->options;
@@ -62,6 +72,7 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     if (error) return error;
     error = uring_ring_probe(&state->ring, state->supported);
     if (error) return refuse(machine, state, error, "io_uring_register");
+    if (lacks_streams(state)) return refuse(machine, state, -EOPNOTSUPP, "a ring's operation for streams");
     /* These came with the same Linux, 5.19, and cannot be asked after: https://man7.org/linux/man-pages/man2/io_uring_enter.2.html
      * (IORING_OP_SOCKET, IORING_RECVSEND_POLL_FIRST) and https://man7.org/linux/man-pages/man3/io_uring_prep_accept.3.html */
     state->poll_first = machine->accept_queues->multishot = state->supported[URING_OP_SOCKET];
