@@ -14,8 +14,8 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn first_run beside_cpu
-                    parked echo armed accept files timers ticker idle batch call_methods calls_awaiting wait_methods
-                    call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive cluster
+                    parked echo armed accept files timers ticker interrupt idle batch call_methods calls_awaiting
+                    wait_methods call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive cluster
                     pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory
                     lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_cores
                     jobs_waiting active_job_enqueue active_job_calls],
@@ -143,7 +143,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
-    assert_equal %w[timeout first_run beside_cpu timers ticker tls pg_memory lines splice_forwarder jobs_seed jobs_work
+    assert_equal %w[timeout first_run beside_cpu timers ticker interrupt tls pg_memory lines splice_forwarder jobs_seed jobs_work
                     jobs_watched], without
   end
 

@@ -290,7 +290,7 @@ module Bench
 
   # The order in which the report shows them: the tables of the published comparison first, then our own.
   ORDER = %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn first_run beside_cpu parked
-             echo armed accept files timers ticker idle batch
+             echo armed accept files timers ticker interrupt idle batch
              call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations mruby mruby_memory
              http tls tls_echo keep_alive cluster pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory
              lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_cores
