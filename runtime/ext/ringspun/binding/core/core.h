@@ -38,6 +38,7 @@ typedef struct rsb_scope {
     bool open;
     bool returned;              /* the block, normally */
     bool killed;
+    bool nested;                /* of a Ringspun.run inside another: it only counts its strands */
 } rsb_scope;
 
 /* --- machine.c --- */

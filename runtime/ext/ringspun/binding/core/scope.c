@@ -87,7 +87,7 @@ static void take_error(rsb_scope *scope, VALUE error) {
 
 bool rsb_scope_child_ended(rsb_machine *machine, VALUE self, const rsb_strand *child) {
     rsb_scope *scope = get(self);
-    if (scope->engine.run) return true;
+    if (scope->nested) return true;
     bool failed = !NIL_P(child->error);
     bool reports = failed && !NIL_P(scope->on_error) && !rsb_concerns_root(child->error);
     if (reports) rsb_unread_report(machine, child->self, child->error, scope->on_error);
@@ -239,10 +239,12 @@ static bool is_nested(const rsb_machine *machine, const rs_scope *run) {
 }
 
 VALUE rsb_supervisor_of_run(const rsb_machine *machine, const rs_scope *run) {
-    return RS_UNLIKELY(is_nested(machine, run)) ? ((const rsb_scope *)run)->self : Qnil;
+    if (RS_LIKELY(!is_nested(machine, run))) return Qnil;
+    const rsb_scope *scope = (const rsb_scope *)run;
+    return scope->nested ? scope->self : Qnil; /* not: of the outermost run of the parent process, where its root has forked */
 }
 
-bool rsb_is_run(VALUE scope) { return !NIL_P(scope) && get(scope)->engine.run; }
+bool rsb_is_run(VALUE scope) { return !NIL_P(scope) && get(scope)->nested; }
 
 VALUE rsb_run_on_error(VALUE scope) { return rsb_is_run(scope) ? get(scope)->on_error : Qnil; }
 
@@ -261,6 +263,7 @@ static VALUE scope_become_run(VALUE self, VALUE on_error) {
     rs_scope *around = rsb_run_here(machine);
     if (NIL_P(on_error) && is_nested(machine, around)) on_error = ((rsb_scope *)around)->on_error;
     scope->on_error = on_error;
+    scope->nested = true;
     rs_scope_make_run(&scope->engine);
     return Qnil;
 }
