@@ -77,8 +77,8 @@ class BenchTest::OptionsTest < Minitest::Test
   def test_scaling_is_of_the_tables_whose_work_can_grow
     BenchTest.tables
     scaled = BenchTest.tables.filter_map(&:scaled)
-    assert_equal %w[switch_by_strands parked_by_strands echo_by_connections timers_by_strands idle_by_connections
-                    cluster_by_processes pg_small_by_callers pg_rows_by_rows jobs_enqueue_by_callers
+    assert_equal %w[switch_by_strands parked_by_strands echo_by_connections timers_by_strands interrupt_by_strands
+                    idle_by_connections cluster_by_processes pg_small_by_callers pg_rows_by_rows jobs_enqueue_by_callers
                     jobs_cores_by_processes], scaled.map(&:name)
     scaled.each { |table| refute_empty table.narrowed(backends: %w[uring], quick: true).rows }
     switch = scaled.first

@@ -149,7 +149,7 @@ class DocsTest < Minitest::Test
   end
 
   # A function of the binding that parks its strand does so by one of these, or by a function that does.
-  PARKING = %w[rsb_wait rsb_wait_checked rsb_await rsb_perform rsb_yield rsb_run_first rsb_offload].freeze
+  PARKING = %w[rsb_wait rsb_wait_checked rsb_await rsb_perform rsb_yield rsb_end_turn rsb_run_first rsb_offload].freeze
 
   BINDING = Dir[File.join(ROOT, "runtime/ext/ringspun/binding/**/*.{c,h}")].sort.to_h { |file| [file, File.read(file)] }.freeze
   COMMENT = %r{(?<comment>/\*(?:(?!\*/).)*\*/\n)?}m

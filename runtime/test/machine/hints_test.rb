@@ -47,10 +47,13 @@ class HintsTest < Minitest::Test
     words.each_value { |all| all.each_value { |word| assert exists?(word), word } }
   end
 
+  # ringspun/async, which another test may have loaded, makes these two.
+  BY_ASYNC = %i[Async Sync].freeze
+
   def test_no_hint_is_for_what_there_is
     words.each do |kind, all|
       there = kind.is_a?(Class) ? kind.public_instance_methods : kind.methods
-      assert_empty all.keys & there, kind.name
+      assert_empty (all.keys & there) - BY_ASYNC, kind.name
     end
   end
 
