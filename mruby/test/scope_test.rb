@@ -118,25 +118,6 @@ class ScopeTest < Minitest::Test
     assert_includes error.message, "nothing will wake"
   end
 
-  # The end of a turn lets others run, and raises nothing in a strand that unwinds.
-  def test_what_a_cancelled_strand_can_do_at_once_is_done
-    reader, writer = machine.pipe
-    done = 0
-    assert_nil(in_scope do |scope|
-      scope.spin do
-        wait(60)
-      ensure
-        300.times { done += machine.write(writer, "x") }
-      end
-      machine.yield
-      scope.cancel
-    end)
-    assert_equal 300, done
-    assert_equal "x" * 300, machine.read(reader, 1000)
-  ensure
-    [reader, writer].each { |fd| machine.close(fd) }
-  end
-
   # One is terminated, and their scope cancelled before the other, which waits for it, goes on.
   def test_who_is_cancelled_too_gets_cancelled_and_no_terminated_error
     seen = nil
