@@ -260,6 +260,20 @@ class RunTest < Minitest::Test
     assert_equal 5, Fiber.new { Ringspun.run { |machine| machine.sleep(0.000_1).then { 5 } } }.resume
   end
 
+  # Each strand that awaits another ends with the same error, which ends the program and not just a strand.
+  def test_an_error_that_is_no_standard_error_is_raised_once
+    failure = Class.new(Exception) # rubocop:disable Lint/InheritException
+    2.times do
+      assert_raises(failure) do
+        Ringspun.run do |machine|
+          first = machine.spin { machine.yield.then { raise failure } }
+          Array.new(3) { machine.spin { first.join } }.each(&:join)
+        end
+      end
+      assert_equal(5, Ringspun.run { |machine| machine.sleep(0.000_1).then { 5 } })
+    end
+  end
+
   def test_the_backtrace_of_an_error_says_where
     error = assert_raises(Failure) { Ringspun.run { raise Failure } }
     assert_match(/run_test\.rb:#{__LINE__ - 1}/, error.backtrace.first)

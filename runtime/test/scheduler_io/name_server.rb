@@ -14,6 +14,8 @@ class NameServer
     @socket.bind("127.0.0.1", 53)
     @asked = Thread::Queue.new
     @late = []
+    @lock = Mutex.new
+    @let_go = false
     Thread.new { serve(*@socket.recvfrom(512)) while @socket }
   end
 
@@ -23,7 +25,13 @@ class NameServer
     names = [*names, @asked.pop].uniq until names.count { |name| name.end_with?(zone) } == count
   end
 
-  def let_go = @late.each { |question, from| answer(question, from) }
+  # Those that come later are answered as well: each name is asked for in two questions, one for each family.
+  def let_go
+    @lock.synchronize do
+      @let_go = true
+      @late.each { |question, port| answer(question, port) }
+    end
+  end
 
   private
 
@@ -31,7 +39,7 @@ class NameServer
     name = name_of(question)
     case name
     when /dead\.test\z/ then nil
-    when /late\.test\z/ then @late << [question, port]
+    when /late\.test\z/ then @lock.synchronize { @let_go ? answer(question, port) : @late << [question, port] }
     else answer(question, port)
     end
     @asked << name

@@ -51,6 +51,7 @@ typedef struct rsb_machine {
     VALUE reporter;             /* the strand that reports them, or is about to; or nil */
     bool reporter_begun;
     struct rsb_several *waits_for_several; /* of strands, the newest first */
+    VALUE root_error;           /* the last error of a strand that was raised in the root, or nil */
     VALUE child_error;          /* in a forked child: what its first strand ended with, or nil */
     VALUE stackless_error;      /* what the last strand without a stack failed with */
     int64_t stackless_until_ns;

@@ -49,6 +49,7 @@ static void machine_mark(void *data) {
     rb_gc_mark(machine->due);
     rb_gc_mark(machine->reporter);
     rb_gc_mark(machine->stackless_error);
+    rb_gc_mark(machine->root_error);
     rb_gc_mark(machine->child_error);
     rb_gc_mark(machine->root_fiber);
     rb_gc_mark(machine->maker);
@@ -123,7 +124,7 @@ static VALUE machine_allocate(VALUE class) {
     machine->self = self;
     pthread_mutex_init(&machine->wake_lock, NULL);
     machine->thread = machine->unread = machine->due = machine->reporter = Qnil;
-    machine->stackless_error = machine->child_error = machine->root_fiber = machine->maker = Qnil;
+    machine->stackless_error = machine->root_error = machine->child_error = machine->root_fiber = machine->maker = Qnil;
     return self;
 }
 

@@ -252,6 +252,7 @@ VALUE rsb_run_on_error(VALUE scope) { return rsb_is_run(scope) ? get(scope)->on_
 static VALUE machine_adopt(VALUE self, VALUE scope_object) {
     rsb_machine *machine = rsb_machine_of(self);
     machine->outermost = NIL_P(scope_object) ? &machine->outside : &get(scope_object)->engine;
+    machine->root_error = Qnil;
     if (!NIL_P(scope_object)) rs_scope_make_run(machine->outermost);
     return Qnil;
 }

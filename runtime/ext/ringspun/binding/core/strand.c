@@ -167,9 +167,12 @@ bool rsb_concerns_root(VALUE error) {
            !rb_obj_is_kind_of(error, rb_eNoMemError) && !rb_obj_is_kind_of(error, rb_eSysStackError);
 }
 
+/* Once, although each of the strands that await each other ends with it: the second one would hit what the root does after the run. */
 void rsb_raise_in_root(rsb_machine *machine, VALUE error) {
     rsb_strand *root = rsb_root_of(machine);
-    if (root) rsb_deliver(machine, root, error);
+    if (!root || machine->root_error == error) return;
+    machine->root_error = error;
+    rsb_deliver(machine, root, error);
 }
 
 /* Whether the program may have the strand's handle, and join it. It has none of a strand of Fiber.schedule. Outside of a run the
