@@ -240,9 +240,20 @@ module Ringspun
       raise exception_of(name) if @signal || !@scope
 
       @signal = name
+      say_what_another_does
       @scope.cancel
       # The running strand may be waiting for a simulation, and the whole machine with it.
       Simulation.__send__(:cancel_of, Thread.current)
+    end
+
+    ANOTHER_ENDS = "\nringspun: a strand computes, and ends at its next wait. Ctrl-C again ends the program.\n"
+    private_constant :ANOTHER_ENDS
+
+    # For who presses Ctrl-C and sees nothing happen.
+    def say_what_another_does
+      $stderr.write(ANOTHER_ENDS) if @signal == "INT" && $stderr.tty? && !@machine.__send__(:asleep?)
+    rescue SystemCallError, IOError
+      nil # the terminal is gone
     end
 
     # A forked child inherits the handler, and not the run; it may have one of its own.
