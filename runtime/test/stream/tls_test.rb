@@ -34,6 +34,31 @@ class TLSTest < TLSCase
     end
   end
 
+  # Also where its last reads had to wait, so that the next one would rather wait first.
+  def test_bytes_that_are_there_come_to_a_cancelled_strand
+    on_machine do |machine|
+      (1..6).each do |count|
+        one, two = make_streams
+        lines = []
+        strand = spin do
+          count.times { lines << two.read_line }
+          machine.sleep
+        ensure
+          lines << two.read_line
+        end
+        count.times do |number|
+          until_waits(strand, /recv/)
+          send_all(one, "#{number}\n")
+        end
+        until_waits(strand, /time/)
+        send_all(one, "last\n")
+        machine.terminate(strand)
+        assert_instance_of Ringspun::TerminatedError, error_of { strand.await }
+        assert_equal [*(0...count).map(&:to_s), "last"], lines
+      end
+    end
+  end
+
   # Whoever is in between may end the connection, but not the session.
   def test_a_connection_that_is_cut
     on_machine do
