@@ -27,11 +27,15 @@ class SchedulerHandlerTest < Minitest::Test
     a_strand: "Ringspun.spin { sleep 0.001 until $done }.await"
   }.freeze
 
+  # A thread that might wake somebody: a signal may be on its way for long, and meanwhile nothing else is there to be waited for.
+  SOMEBODY = "Thread.new { sleep }"
+
   WAITS.each do |name, wait|
     SLEEPERS.each do |where, sleeper|
       define_method(:"test_#{name}_during_#{where}") do
         expected = name.match?(/too_long|not_come/) ? "nil" : { several: "3" }.fetch(name, "1")
         assert_program "#{expected}\nfine\n", <<~RUBY
+          #{SOMEBODY}
           $own, $done = Thread::Queue.new, false
           trap("USR1") { puts #{wait}; ($done = true).then { $own << :item } }
           Ringspun.run { kill_when_asleep("USR1").then { #{sleeper} } }
@@ -44,6 +48,7 @@ class SchedulerHandlerTest < Minitest::Test
   # The strand and the handler wait in the same fiber, and each for its own.
   def test_the_same_queue
     assert_program "1\n2\n", <<~RUBY
+      #{SOMEBODY}
       queue = Thread::Queue.new
       trap("USR1") { Thread.new { queue << 1 }.then { puts queue.pop }.then { Thread.new { queue << 2 } } }
       Ringspun.run { kill_when_asleep("USR1").then { puts queue.pop } }

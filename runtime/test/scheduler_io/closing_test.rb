@@ -25,8 +25,10 @@ class SchedulerClosingTest < HookCase
     end
   end
 
+  # From Ruby 3.4 on IO.copy_stream reads on a worker thread, to which nobody says that the IO is closed.
+  COPIES = RUBY_VERSION < "3.4" ? [->(io) { IO.copy_stream(io, File::NULL) }] : []
   READS = [:read.to_proc, :gets.to_proc, :getc.to_proc, :wait_readable.to_proc, ->(io) { io.readpartial(9) },
-           ->(io) { io.sysread(9) }, ->(io) { IO.select([io]) }, ->(io) { IO.copy_stream(io, File::NULL) }].freeze
+           ->(io) { io.sysread(9) }, ->(io) { IO.select([io]) }, *COPIES].freeze
 
   # By its number too: then the IO itself does not know that it is closed.
   def test_all_readers_of_an_io_that_is_closed_get_the_same_error
