@@ -25,10 +25,8 @@ class SchedulerClosingTest < HookCase
     end
   end
 
-  # From Ruby 3.4 on IO.copy_stream reads on a worker thread, to which nobody says that the IO is closed.
-  COPIES = RUBY_VERSION < "3.4" ? [->(io) { IO.copy_stream(io, File::NULL) }] : []
   READS = [:read.to_proc, :gets.to_proc, :getc.to_proc, :wait_readable.to_proc, ->(io) { io.readpartial(9) },
-           ->(io) { io.sysread(9) }, ->(io) { IO.select([io]) }, *COPIES].freeze
+           ->(io) { io.sysread(9) }, ->(io) { IO.select([io]) }].freeze
 
   # By its number too: then the IO itself does not know that it is closed.
   def test_all_readers_of_an_io_that_is_closed_get_the_same_error
@@ -41,6 +39,17 @@ class SchedulerClosingTest < HookCase
         strands.each { |strand| assert_ends_with(IOError, strand, "closed in another strand") }
         @opened.delete(reader)
       end
+    end
+    assert_nothing_in_flight
+  end
+
+  # Where CRuby copies on a worker thread, as 3.4 does, nobody tells that the IO is closed, and a read fails.
+  def test_all_who_copy_from_an_io_that_is_closed_get_an_error
+    Ringspun.run do |machine|
+      reader, = stream("pipe")
+      strands = Array.new(3) { waiting { IO.copy_stream(reader, File::NULL) } }
+      machine.close(reader)
+      strands.each { |strand| assert_includes [IOError, Errno::EBADF], error_of { strand.await }.class }
     end
     assert_nothing_in_flight
   end
