@@ -347,8 +347,8 @@ static VALUE machine_yield(VALUE self) {
 /* --- strands --- */
 
 /* Starts a strand: the block runs after the strands that are ready have had their turn. The strand belongs to the innermost
- * Ringspun.run that its caller is in, which waits for it. An error that nobody joins is reported a second after the strand's end, or when the run ends
- * (see {Ringspun.run}). If an error of one strand should cancel the others, use a scope.
+ * Ringspun.run that its caller is in, which waits for it. An error that nobody joins is reported a second after the strand's end, or
+ * when the run ends (see {Ringspun.run}). If an error of one strand should cancel the others, use a scope.
  *
  * @return [Strand]
  * @raise [LimitError] when strands_max are alive already
