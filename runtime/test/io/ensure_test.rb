@@ -226,14 +226,7 @@ end
 
 class OffloadedEnsureTest < IOCase
   include RealEnsureTests
-
-  def on_machine
-    Ringspun::Machine.current.close
-    Ringspun::Machine.new(file_io: :offload)
-    super
-  ensure
-    Ringspun::Machine.current.close
-  end
+  include OffloadsFiles
 end
 
 class SimulatedEnsureTest < IOCase

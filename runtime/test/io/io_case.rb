@@ -181,6 +181,17 @@ module Simulated
   end
 end
 
+# On a machine that gives what it does with files to worker threads.
+module OffloadsFiles
+  def on_machine
+    Ringspun::Machine.current.close
+    Ringspun::Machine.new(file_io: :offload)
+    super
+  ensure
+    Ringspun::Machine.current.close
+  end
+end
+
 # A folder of its own for each test, on a real file system.
 module InFolder
   def setup

@@ -182,14 +182,7 @@ end
 # As on a kernel that has no such ops, or a program that asked for it.
 class OffloadedPathsTest < IOCase
   include RealPathsTests
-
-  def on_machine
-    Ringspun::Machine.current.close
-    Ringspun::Machine.new(file_io: :offload)
-    super
-  ensure
-    Ringspun::Machine.current.close
-  end
+  include OffloadsFiles
 end
 
 class SimulatedPathsTest < IOCase
