@@ -49,8 +49,9 @@ static rsm_scope *get(mrb_state *mrb, mrb_value self) { return mrb_data_get_ptr(
 
 static rsm_scope *get_open(mrb_state *mrb, mrb_value self) {
     rsm_scope *scope = get(mrb, self);
-    if (!is_open(mrb, scope)) mrb_raise(mrb, rsm_class(mrb, "ClosedError"), "this scope has ended; strands and deadlines belong inside its block");
-    return scope;
+    if (is_open(mrb, scope)) return scope;
+    mrb_raise(mrb, rsm_class(mrb, "ClosedError"), "this scope has ended; strands and deadlines belong inside its block");
+    return NULL;
 }
 
 static mrb_value machine_open_scope(mrb_state *mrb, mrb_value self) {

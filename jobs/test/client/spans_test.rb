@@ -19,7 +19,7 @@ class JobsSpansTest < Minitest::Test
     def perform = nil
   end
 
-  # The lambdas answer what has become of the span. Of one that is negative a limit makes 0, and the others are refused.
+  # The lambdas answer what has become of the span. A limit makes 0 of a negative one, and others refuse it.
   LIMITS = {
     ".enqueue_in seconds" => ->(span) { delay { Jobs.enqueue_in(span, Mail) } },
     "Job::ClassMethods#perform_in seconds" => ->(span) { delay { Mail.perform_in(span) } },

@@ -123,7 +123,7 @@ module EnsureTests
     end
   end
 
-  # Who copies file after file is cancelled like anybody else.
+  # A strand that copies file after file is cancelled like any other.
   def test_a_cancelled_strand_is_told_so_before_it_waits_for_a_file
     on_machine do |machine|
       machine.close(machine.open(path("file"), "w"))

@@ -3,12 +3,12 @@
 require "test_helper"
 require "support/strands"
 
-# Who comes from Async, Thread or Trio hears our word for theirs.
+# The names of Async, Thread and Trio, for each of which an error names our word.
 class HintsTest < Minitest::Test
   include AnyBackend
   include Strands
 
-  # What those libraries have, and what stands for it here. Of nurseries: https://trio.readthedocs.io/en/stable/reference-core.html.
+  # What those libraries have, and what stands for it here. For nurseries: https://trio.readthedocs.io/en/stable/reference-core.html.
   PEERS = {
     "Async::Task" => :strand, "Async::Barrier" => :scope, "Async::Semaphore" => :semaphore, "Async::Condition" => :condition,
     "Async::Notification" => :condition, "Thread" => :strand, "Thread::Queue" => :queue, "Thread::SizedQueue" => :sized_queue,

@@ -55,7 +55,7 @@ class ManyFibersTest < Minitest::Test
     end
   end
 
-  # Far more than had been there when one was looked for first, and so many that the table is given up and made again.
+  # Strands that were not there at the first question, enough of them for the table to be given up and made again.
   def test_those_that_began_after_the_first_question
     in_run do |machine, reader|
       first = Waiting.spin(machine, reader, inner: false)

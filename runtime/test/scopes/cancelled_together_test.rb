@@ -4,8 +4,8 @@ require "test_helper"
 require "support/any_backend"
 require "support/on_simulation"
 
-# Who waits for another strand or evaluation and is cancelled together with it hears that it is cancelled itself, whichever of the
-# two ends first: a scope that was merely cancelled ends by no TerminatedError.
+# A strand that waits for another one, or for an evaluation, and is cancelled together with it hears that it is cancelled itself,
+# whichever ends first: a scope that was merely cancelled ends by no TerminatedError.
 class CancelledTogetherTest < Minitest::Test
   FOREVER = Float::INFINITY
 

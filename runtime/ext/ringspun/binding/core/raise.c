@@ -62,9 +62,11 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
         rb_exc_raise(exception);
     }
     rsb_leave_hook(machine);
-    if (kind == RS_WAKE_CANCEL) raise_once(machine);
-    if (kind == RS_WAKE_CANCEL) rs_cancellation_met(&machine->engine);
-    if (kind == RS_WAKE_CANCEL) rb_raise(rsb_eCancelled, "cancelled: its scope was cancelled or its deadline passed");
+    if (kind == RS_WAKE_CANCEL) {
+        raise_once(machine);
+        rs_cancellation_met(&machine->engine);
+        rb_raise(rsb_eCancelled, "cancelled: its scope was cancelled or its deadline passed");
+    }
     if (kind == RS_WAKE_TIMEOUT) rb_raise(rsb_eTimeout, "timed out");
     if (kind == RS_WAKE_NO_MEMORY) rsb_fail_memory();
 }

@@ -257,7 +257,7 @@ static VALUE machine_adopt(VALUE self, VALUE scope_object) {
     return Qnil;
 }
 
-/* The scope of a Ringspun.run inside another one. Without an `on_error:` of its own it has that of the run around it. */
+/* The scope of a Ringspun.run inside another one. Without an `on_error:` of its own it has the one of the run around it. */
 static VALUE scope_become_run(VALUE self, VALUE on_error) {
     rsb_machine *machine;
     rsb_scope *scope = rsb_scope_get_open(self, &machine);

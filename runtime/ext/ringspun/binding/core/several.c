@@ -104,7 +104,7 @@ static void raise_error_of(rsb_machine *machine, VALUE strands, VALUE failed) {
 }
 
 /* Waits for all the strands. When one fails, its error is raised at once, and the others go on: they are their scope's as before.
- * Of those that have failed already, it is the first in the order given; {Ringspun.suppressed} lists the errors of the others.
+ * Where several have failed already, it is the first in the order given; {Ringspun.suppressed} lists the errors of the others.
  *
  * May switch strands.
  *

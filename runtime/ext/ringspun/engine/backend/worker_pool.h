@@ -1,5 +1,5 @@
 /* worker_pool: threads that do ops for a machine. The pool is owned by the machine's thread; its threads have a copy of the
- * request, and answer through the inbox. Of the op they know the name, and that none of them is at it any more (rs_op.job).
+ * request, and answer through the inbox. They know only the name of the op, and that no other of them is at it any more (rs_op.job).
  *
  * Threads start when there is work for them, up to a limit, and block all signals. A thread may stay in a system call for
  * ever (an open of a FIFO whose other side never comes). When its strand gives that up, the thread is left: it does not keep
