@@ -18,8 +18,8 @@ class ProcessTimes
     own, theirs = used(@pid)
     children = descendants
     theirs += children.sum { |pid| used(pid).to_a.sum }
-    wanted = children.sum { |pid| waited(pid) }
-    Sample.new(cpu: own + theirs, active: active(@pid) + theirs + wanted, waited: waited(@pid))
+    wanted = children.sum { |pid| waited_by(pid) }
+    Sample.new(cpu: own + theirs, active: active(@pid) + theirs + wanted, waited: waited_by(@pid))
   rescue Errno::ENOENT, Errno::ESRCH
     nil
   end
@@ -29,6 +29,9 @@ class ProcessTimes
     Dir.glob("/proc/#{pid}/task/*/children").flat_map { |path| read(path).split.map(&:to_i) }
        .flat_map { |child| [child, *descendants(child)] }
   end
+
+  # @return [Float] seconds for which the process and its children that live have waited for a processor, over all threads
+  def waited = [@pid, *descendants].sum { |pid| waited_by(pid) }
 
   # @return [Array<Integer>] the process groups of the process and its children
   def groups = [@pid, *descendants].filter_map { |pid| stat(pid)&.at(2)&.to_i }.uniq
@@ -57,5 +60,5 @@ class ProcessTimes
 
   def active(pid) = read("/proc/#{pid}/task/#{pid}/schedstat").split.first(2).sum(&:to_i) / NS_A_SECOND
 
-  def waited(pid) = Dir.glob("/proc/#{pid}/task/*/schedstat").sum { |path| read(path).split[1].to_i } / NS_A_SECOND
+  def waited_by(pid) = Dir.glob("/proc/#{pid}/task/*/schedstat").sum { |path| read(path).split[1].to_i } / NS_A_SECOND
 end

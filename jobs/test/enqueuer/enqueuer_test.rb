@@ -30,9 +30,9 @@ class EnqueuerTest < Minitest::Test
   end
 
   def eventually(what)
-    give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + SECONDS_MAX
+    patience = Patience.new(SECONDS_MAX)
     until yield
-      flunk "#{what}: still not so" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
+      flunk "#{what}: still not so" if patience.over?
       Thread.pass
     end
   end

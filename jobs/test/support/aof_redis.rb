@@ -3,6 +3,7 @@
 require "fileutils"
 require "socket"
 require "tmpdir"
+require_relative "../../../runtime/test/support/patience"
 require_relative "../../../runtime/test/support/servers"
 
 # A Redis that keeps each write on disk before it answers, and so may be killed at any moment and started again with all that it
@@ -54,9 +55,9 @@ class AofRedis
 
   # PING is refused while the file is being read.
   def wait_until_ready
-    give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + START_SECONDS
+    patience = Patience.new(START_SECONDS)
     until ready?
-      late = Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
+      late = patience.over?
       raise "Redis does not start:\n#{File.read(File.join(@folder, "log"))}" if late || Process.wait(@pid, Process::WNOHANG)
 
       sleep 0.01

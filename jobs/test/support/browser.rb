@@ -3,6 +3,7 @@
 require "ferrum"
 require "puma"
 require "tmpdir"
+require_relative "../../../runtime/test/support/patience"
 
 # Chromium without a window, and a server of the pages in this process. They end together.
 class Browser
@@ -88,9 +89,9 @@ class Browser
 
   # Waits until the block answers something true.
   def soon(what)
-    give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + SECONDS
+    patience = Patience.new(SECONDS)
     until (value = yield)
-      raise "#{what}: not so: #{page.body}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
+      raise "#{what}: not so: #{page.body}" if patience.over?
 
       sleep 0.02
     end

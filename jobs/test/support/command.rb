@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "rbconfig"
+require_relative "../../../runtime/test/support/patience"
 
 # The executable as a process of its own, of which a test hears by what it prints.
 class Command
@@ -65,10 +66,10 @@ class Command
   private
 
   def next_line
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + @seconds
+    patience = Patience.new(@seconds)
     until (line = whole_line)
-      left = deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC)
-      raise "it says no more, and does not end:\n#{lines.join}" unless left.positive? && @reader.wait_readable(left)
+      ready = patience.until_true { |left| @reader.wait_readable(left) }
+      raise "it says no more, and does not end:\n#{lines.join}" unless ready
 
       more = @reader.read_nonblock(65_536, exception: false)
       return if more.nil?

@@ -85,10 +85,9 @@ class InteropCase < Minitest::Test
 
   # The block's value, as soon as that is true.
   def soon(what)
-    give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE_SECONDS
+    patience = Patience.new(PATIENCE_SECONDS)
     until (value = yield)
-      late = Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
-      flunk "#{what}: not so:\n#{@programs.map(&:log).join("\n---\n")}" if late
+      flunk "#{what}: not so:\n#{@programs.map(&:log).join("\n---\n")}" if patience.over?
       sleep 0.01
     end
     value

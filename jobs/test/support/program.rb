@@ -3,6 +3,7 @@
 require "fileutils"
 require "rbconfig"
 require "tmpdir"
+require_relative "../../../runtime/test/support/patience"
 
 # A process with a program of its own, which tests may end and freeze as they like. It ends with this one, however that ends.
 class Program
@@ -41,9 +42,9 @@ class Program
   #
   # @return [Process::Status]
   def wait
-    give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + END_SECONDS
+    patience = Patience.new(END_SECONDS)
     while running?
-      if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
+      if patience.over?
         kill
         raise "the program did not end:\n#{log}"
       end

@@ -38,9 +38,9 @@ class WebRedisTest < CommandCase
   def fresh = web.instance_variable_get(:@sampler).forget
 
   def soon(what)
-    give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + SECONDS
+    patience = Patience.new(SECONDS)
     until (value = yield)
-      flunk "#{what}: not so" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
+      flunk "#{what}: not so" if patience.over?
       fresh
       sleep 0.05
     end

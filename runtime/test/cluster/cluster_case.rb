@@ -44,18 +44,16 @@ class ClusterCase < Minitest::Test
 
     # The first `count` matches, once there are so many.
     def wait_for(pattern, count: 1)
-      deadline = now + LIMIT_SECONDS
+      found = []
       @lock.synchronize do
-        loop do
+        new_patience.until_true do |left|
           found = @lines.filter_map { |line| line.match(pattern) }
-          return found.first(count) if found.size >= count
-
-          left = deadline - now
-          raise Minitest::Assertion, "#{count} of #{pattern.inspect} have not come:\n#{text}" if left <= 0 || @ended
-
-          @change.wait(left)
+          found.size >= count || @ended || (@change.wait(left) && nil)
         end
       end
+      raise Minitest::Assertion, "#{count} of #{pattern.inspect} have not come:\n#{text}" if found.size < count
+
+      found.first(count)
     end
 
     def port = @port ||= Integer(wait_for(/event=starting .*listen=\S*?127\.0\.0\.1:(\d+)/).first[1])
@@ -70,14 +68,16 @@ class ClusterCase < Minitest::Test
 
     # How it has ended. All that it said has come by then, and nobody is left.
     def status
-      status = @child.wait(LIMIT_SECONDS) or raise Minitest::Assertion, "the cluster has not ended:\n#{text}"
+      status = new_patience.until_true { |left| @child.wait(left) }
+      raise Minitest::Assertion, "the cluster has not ended:\n#{text}" unless status
+
       wait_for_silence
       status
     end
 
     # Until nobody holds the pipe any more: the last worker has ended as well.
     def wait_for_silence
-      raise Minitest::Assertion, "somebody is left:\n#{text}" unless @reading.join(LIMIT_SECONDS)
+      raise Minitest::Assertion, "somebody is left:\n#{text}" unless new_patience.until_true { |left| @reading.join(left) }
     end
 
     def stop(signal = :TERM)
@@ -97,7 +97,7 @@ class ClusterCase < Minitest::Test
 
     private
 
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    def new_patience = Patience.new(LIMIT_SECONDS, pid)
 
     def read(reader)
       reader.each_line do |line|
@@ -130,7 +130,10 @@ class ClusterCase < Minitest::Test
 
     # Lets so many more requests be served.
     def run(count)
-      count.times { @served.pop(timeout: Program::LIMIT_SECONDS) or raise Minitest::Assertion, "nobody serves any more" }
+      count.times do
+        served = Patience.new(Program::LIMIT_SECONDS).until_true { |left| @served.pop(timeout: left) }
+        raise Minitest::Assertion, "nobody serves any more" unless served
+      end
     end
 
     def stop

@@ -30,6 +30,7 @@ class SandboxTest < Minitest::Test
     require "ringspun"
     require "socket"
     require "tmpdir"
+    require "support/patience"
     require "support/seccomp"
     require "support/tour"
     $stdout.sync = true
@@ -79,7 +80,7 @@ class SandboxTest < Minitest::Test
       writer.close
       report = Thread.new { reader.read }
       waiter = Process.detach(pid)
-      hangs = waiter.join(30).nil?
+      hangs = Patience.new(30).until_true { |left| waiter.join(left) }.nil?
       Process.kill(:KILL, pid) if hangs
       status = waiter.value
       puts "#{call}:", report.value.lines.map { |line| "  #{line}" }

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "support/patience"
 require "timeout"
 
 # Random programs for a simulation, drawn from a seed: strands that make every waiting call there is, each with a limit of virtual
@@ -28,7 +29,7 @@ class RandomWaits
       watched do
         seeds.times do |i|
           @seed = from + i
-          @began = now
+          @patience = Patience.new(REAL_SECONDS_MAX)
           once = run(@seed)
           again = @seed % TWICE_EVERY == 0 ? run(@seed) : once
           raise "seed #{@seed}: a second run differs" unless once == again
@@ -49,15 +50,13 @@ class RandomWaits
 
     private
 
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
     # A program that goes round for ever must not take its seed along.
     def watched
       done = false
       watching = Thread.new do
         until done
           sleep 1
-          next if done || now - @began < REAL_SECONDS_MAX
+          next unless !done && @patience.over?
 
           warn "seed #{@seed}: runs longer than #{REAL_SECONDS_MAX} s"
           Process.abort

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "held_up"
+require_relative "patience"
 require_relative "zygote"
 
 # Child processes with an end: a child that hangs is killed, by its pid, and fails the test.
@@ -47,7 +48,7 @@ module Children
   def wait_for(pid, timeout, &) = await_end(Zygote::Fresh.new(pid), timeout, &)
 
   def await_end(child, timeout)
-    status = child.wait(timeout) and return status
+    status = Patience.new(timeout, child.pid).until_true { |left| child.wait(left) } and return status
 
     Process.kill(:KILL, child.pid)
     child.wait(nil)

@@ -2,6 +2,7 @@
 
 require "tempfile"
 require_relative "expected_failures"
+require_relative "patience"
 require_relative "seeds"
 require_relative "shrink"
 
@@ -87,7 +88,7 @@ class ForkedPrograms
   # How many have begun, and how the last one failed, if it was alive to say so.
   def listen(reader, pid)
     begun = 0
-    while reader.wait_readable(@seconds)
+    while Patience.new(@seconds, pid).until_true { |left| reader.wait_readable(left) }
       return [begun, nil] unless (report = reader.gets)
       return [begun, Marshal.load(reader)] if report == "failed\n"
 

@@ -5,6 +5,7 @@ require "fileutils"
 require "io/nonblock"
 require "socket"
 require "tmpdir"
+require_relative "patience"
 
 # Servers of our own, for tests and the bench, each started when somebody first wants it and stopped with the process, on a Unix
 # socket in a temporary folder. A test class that needs one includes Servers::Postgres or Servers::Redis.
@@ -145,10 +146,10 @@ class Servers
   # @param from [Integer] what is in the log before that byte is of an earlier run
   # @return [Boolean] false: it has ended at once
   def wait_until_ready(from = 0)
-    give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + START_SECONDS
+    patience = Patience.new(START_SECONDS)
     until (text = File.exist?(log) ? File.read(log, nil, from).to_s : "").match?(READY)
       return false if text.match?(TOO_EARLY)
-      raise "not ready:\n#{text}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
+      raise "not ready:\n#{text}" if patience.over?
 
       sleep 0.01
     end

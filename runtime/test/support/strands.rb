@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "patience"
+
 # What tests of strands share.
 module Strands
   # How often a strand may yield, and for how many seconds, before a test calls that "never": a process that is to start may
@@ -28,12 +30,12 @@ module Strands
   end
 
   def yield_until(what = "that", strand = nil)
-    began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    patience = nil
     turns = 0
     until yield
       turns += 1
-      late = turns >= TURNS_MAX && Process.clock_gettime(Process::CLOCK_MONOTONIC) - began > SECONDS_MAX
-      flunk ["#{what}: still not so after #{turns} turns", strand&.inspect].compact.join(": ") if late
+      patience ||= Patience.new(SECONDS_MAX) if turns >= TURNS_MAX
+      flunk ["#{what}: still not so after #{turns} turns", strand&.inspect].compact.join(": ") if patience&.over?
       machine.yield
     end
   end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "support/patience"
 require "support/shrink"
 
 class SameTwice
@@ -81,7 +82,10 @@ class SameTwice
       tell(writer, :begin, program.seed)
       world = nil
       machine = Ringspun::Machine.current
-      watching = Thread.new { sleep(seconds_max) && tell_stuck(writer, world, machine) }
+      watching = Thread.new do
+        Patience.new(seconds_max).until_true { |left| sleep(left) && nil }
+        tell_stuck(writer, world, machine)
+      end
       differences = program.differences { |each| world = each }
       watching.kill.join
       tell(writer, :differs, differences) unless differences.empty?
@@ -120,7 +124,7 @@ class SameTwice
 
     # Longer than the child waits itself.
     def hear(reader, seconds_max)
-      line = reader.wait_readable(seconds_max * 2) && reader.gets(chomp: true)
+      line = Patience.new(seconds_max * 2).until_true { |left| reader.wait_readable(left) } && reader.gets(chomp: true)
       line && Marshal.load(line.unpack1("m0"))
     end
 
