@@ -11,7 +11,11 @@ class ProcessTimes
   NS_A_SECOND = 1e9
 
   # @param pid [Integer]
-  def initialize(pid) = @pid = pid
+  # @param others [Array<Integer>] processes that count as its children, and theirs
+  def initialize(pid, others = [])
+    @pid = pid
+    @others = others
+  end
 
   # @return [Sample, nil] nil when the process is gone
   def sample
@@ -25,10 +29,7 @@ class ProcessTimes
   end
 
   # @return [Array<Integer>] the children, and theirs. Who has lost its parent, as a server that detaches itself, is none
-  def descendants(pid = @pid)
-    Dir.glob("/proc/#{pid}/task/*/children").flat_map { |path| read(path).split.map(&:to_i) }
-       .flat_map { |child| [child, *descendants(child)] }
-  end
+  def descendants = [*children(@pid), *@others.flat_map { |pid| [pid, *children(pid)] }]
 
   # @return [Float] seconds for which the process and its children that live have waited for a processor, over all threads
   def waited = [@pid, *descendants].sum { |pid| waited_by(pid) }
@@ -37,6 +38,11 @@ class ProcessTimes
   def groups = [@pid, *descendants].filter_map { |pid| stat(pid)&.at(2)&.to_i }.uniq
 
   private
+
+  def children(pid)
+    Dir.glob("/proc/#{pid}/task/*/children").flat_map { |path| read(path).split.map(&:to_i) }
+       .flat_map { |child| [child, *children(child)] }
+  end
 
   def read(path)
     File.read(path)

@@ -88,7 +88,7 @@ class WatchedProcess
                  theirs => theirs, asked => asked, pgroup: true, **@redirection)
     kill(@asked, @pid) if @asked
     [theirs, asked].each(&:close)
-    @times = ProcessTimes.new(@pid)
+    @times = ProcessTimes.new(@pid, @kept = [])
     @watchdog = Watchdog.new(@limits) { @times.sample }
     begin_test(nil)
   end
@@ -123,6 +123,7 @@ class WatchedProcess
     when "begins" then begin_test(more.first)
     when "ended" then end_test(*more)
     when "tick" then begin_test(@test)
+    when "keeps" then @kept << Integer(more.first)
     when "reported" then @reported = true
     when "printed" then @printed = true
     end

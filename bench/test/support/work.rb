@@ -16,6 +16,7 @@ module BenchTest::Work
         found = []
         while (turn = turns.pop)
           found << complaint(*turn)
+          Supervised.tick
         end
         found.compact
       end

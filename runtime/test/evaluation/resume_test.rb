@@ -117,6 +117,37 @@ class EvaluationResumeTest < Minitest::Test
     assert_refused "not waiting", evaluation
   end
 
+  # It goes on, and so do its waits.
+  def test_one_that_has_concluded_itself
+    seen = []
+    evaluation = begun do
+      current.conclude_to(1)
+      2.times { seen << Ringspun.await_resume! }
+    end
+    2.times do |i|
+      assert_predicate evaluation, :waiting?
+      evaluation.resume!(i)
+      refute_predicate evaluation, :waiting?
+      assert_refused "already scheduled", evaluation
+      wait(0)
+    end
+    assert_equal [1, [0, 1]], [evaluation.await_result, seen]
+    assert_refused "not waiting", evaluation
+  end
+
+  def test_one_that_unwinds
+    seen = []
+    evaluation = begun do
+      Ringspun.await_resume!
+    ensure
+      seen << Ringspun.await_resume!
+    end
+    resumer = conproc { evaluation.waiting? && evaluation.resume!(5) }.call_detached
+    evaluation.conclude_to(1)
+    assert_equal [:resumed, [5]], [resumer.await_result, seen]
+    assert_refused "not waiting", evaluation
+  end
+
   def test_one_that_was_resumed_is_concluded_before_it_goes_on
     went_on = false
     evaluation = begun { Ringspun.await_resume!.then { went_on = true } }

@@ -113,6 +113,16 @@ class SupervisorTest < Minitest::Test
     assert_match(/3 runs, \d assertions, 0 failures/, output)
   end
 
+  # They are no children of the tests.
+  WITH_CHILDREN = "require 'support/children'\ninclude Children\n"
+
+  def test_what_a_forked_ruby_computes_counts
+    code = "8.times { sleep(0.5); i = 0; i += 1 until i == 3_000_000 }"
+    output, status = supervise("#{WITH_CHILDREN}def test_m = assert_predicate(ruby_child('#{code}').status, :success?)")
+    assert_predicate status, :success?, output
+    assert_ends_one("ended, for it has used \\d s of CPU", "#{WITH_CHILDREN}def test_m = ruby_child('loop { }')")
+  end
+
   def test_a_test_that_says_that_it_goes_on
     output, status = supervise("def test_m = 5.times { sleep(1) && Supervised.tick }")
     assert_predicate status, :success?, output

@@ -127,6 +127,16 @@ module ConcurrentlyPrograms
     wait 0
     order
   end
+  program("one that has concluded itself waits again") do
+    seen = []
+    evaluation = concurrent_proc do
+      Concurrently::Evaluation.current.conclude_to(1)
+      seen << await_resume!
+    end.call_nonblock
+    seen << evaluation.waiting? << evaluation.resume!(2) << evaluation.waiting?
+    wait 0
+    seen << evaluation.await_result
+  end
   program("what is added goes in the next pass") do
     order = []
     concurrently do

@@ -24,6 +24,11 @@ module Supervised
     # it has been asked to.
     def tick = tell(:tick)
 
+    # Says that a process, which is none of this one's children, is to count as one.
+    #
+    # @param pid [Integer]
+    def keep(pid) = tell(:keeps, pid)
+
     def wanted?(test) = (@only.nil? || @only.include?(test)) && !@except&.include?(test)
 
     # @param what [Symbol]

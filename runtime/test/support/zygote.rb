@@ -131,6 +131,8 @@ class Zygote
     raise "a zygote has said: #{said}" unless said.empty?
 
     @theirs.close
+    pid = @ours.recv(4).unpack1("N")
+    Supervised.keep(pid) if defined?(Supervised)
     @env = env
   end
 

@@ -17,6 +17,7 @@ module ZygoteProcess
     # Returns in a child, and in no other process.
     def serve(control)
       exit!(true) if fork # the tests wait for this one, which tells them that the other is ready and no child of theirs
+      control.write([Process.pid].pack("N"))
       while (connection = receive(control))
         break unless fork
 

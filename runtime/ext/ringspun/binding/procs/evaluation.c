@@ -399,15 +399,15 @@ static VALUE evaluation_conclude_to(VALUE self, VALUE result) {
  * @since 0.1.0 */
 static VALUE evaluation_concluded_p(VALUE self) { return rs_is_concluded(&rsb_evaluation_get(self)->engine) ? Qtrue : Qfalse; }
 
-/* The strand that runs it; NULL: none, or it is suspended with a fiber. */
+/* The strand that runs it, also when it is concluded already and goes on; NULL: none, or it is suspended with a fiber. */
 static rsb_strand *strand_of(rsb_machine *machine, rsb_evaluation *evaluation) {
     if (is_of_strand(evaluation)) {
         rsb_strand *strand = rsb_strand_get(evaluation->strand);
         return rsb_is_alive(strand) ? strand : NULL;
     }
-    bool runs = evaluation->engine.state == RS_EVALUATION_RUNS && evaluation->frame;
-    if (runs) rsb_frame_follow(machine, evaluation->frame);
-    return runs && rsb_frame_goes_on(evaluation->frame) ? evaluation->frame->strand : NULL;
+    rsb_frame *frame = evaluation->frame;
+    if (frame) rsb_frame_follow(machine, frame);
+    return frame && rsb_frame_goes_on(frame) ? frame->strand : NULL;
 }
 
 /* Whether it is in a wait that {#resume!} can end: for a time, another evaluation, or an IO's readiness.
