@@ -331,7 +331,7 @@ module Ringspun
       def end_transfer(fiber, arguments)
         known = tasks.transferred
         known[fiber] = arguments.size > 1 ? arguments : arguments.first
-        unblock(self, fiber)
+        unblock(self, fiber) unless resume_first(fiber)
         give_way while known.key?(fiber)
       end
 

@@ -46,6 +46,34 @@ TEST(after_a_long_turn_the_next_look_is_due_at_once) {
     finish_all();
 }
 
+static void who_is_unblocked_runs_and_then_its_caller(int others) {
+    begin();
+    rs_strand *ticker = sleeper(50 * MS), *blocked = spawn();
+    CHECK(next() == blocked);
+    rs_park_begin(machine, RS_WAIT_BLOCK, 0, RS_NEVER);
+    rs_strand *caller = spawn();
+    for (int i = 0; i < others; i++) spawn();
+    CHECK(turn(100 * MS) == caller);
+    CHECK(rs_unblock_first(machine, blocked));
+    CHECK(!rs_unblock_first(machine, blocked));
+    rs_yield_to_first(machine);
+    CHECK(turn(100 * MS) == blocked);
+    park_end();
+    rs_finish(machine);
+    CHECK(next() == caller);
+    park_end();
+    park(0, RS_NEVER);
+    CHECK(next() == ticker);
+    park_end();
+    rs_finish(machine);
+    rs_wake(machine, rs_strand_id(caller), caller->ticket, RS_WAKE_VALUE, 0);
+    finish_all();
+}
+
+TEST(whoever_resumes_another_strand_goes_on_behind_it_and_ahead_of_all_others) {
+    for (int others = 0; others < 3; others++) who_is_unblocked_runs_and_then_its_caller(others);
+}
+
 TEST(the_end_of_a_long_turn_that_waits_or_ends_is_no_different) {
     begin();
     rs_strand *ticker = sleeper(50 * MS), *first = spawn(), *second = spawn(), *third = spawn();

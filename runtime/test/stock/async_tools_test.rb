@@ -93,6 +93,36 @@ class StockAsyncToolsTest < Minitest::Test
     end
   end
 
+  # A protocol that writes a request under a semaphore notes only afterwards that it is sent; the answer must not be read before.
+  def test_who_resumes_goes_on_before_those_whom_io_wakes
+    orders = Ringspun.run do
+      Sync do |task|
+        reader, writer = IO.pipe
+        Array.new(5) do
+          order = []
+          resumed = task.async { Fiber.scheduler.transfer.then { order << :resumed } }
+          reading = task.async { reader.readpartial(9) && order << :reader }
+          machine.yield # who has given way may be passed
+          writer.write("x")
+          compute
+          Fiber.scheduler.resume(resumed.fiber)
+          order << :resumer
+          reading.wait
+          order
+        end
+      ensure
+        [reader, writer].each(&:close)
+      end
+    end
+    assert_equal [%i[resumed resumer reader]], orders.uniq
+  end
+
+  # So long that the next look for IO is due.
+  def compute
+    ends = machine.now + 0.03
+    nil while machine.now < ends
+  end
+
   def test_yield_and_transfer
     assert_as_in_async(%i[first second first second]) do |task|
       order = []

@@ -168,6 +168,9 @@ void rsb_yield_resumable(rsb_machine *machine);
 /* A yield that a cancelled scope does not refuse. It raises no cancellation, only what was raised for the strand itself, after
  * the others have had their turn. */
 void rsb_give_way(rsb_machine *machine);
+/* Ends that strand's wait by an unblock and runs it at once; when it waits again the caller goes on, ahead of all others. Raises as
+ * rsb_give_way does. If the unblock ends no wait, nothing else happens. */
+void rsb_resume_first(rsb_machine *machine, rs_strand *strand);
 
 /* After rs_spawn_first: runs that strand until it waits. */
 void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first);

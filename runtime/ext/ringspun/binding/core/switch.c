@@ -382,6 +382,11 @@ static inline void run_others(rsb_machine *machine, rs_strand *me) {
     park(machine, me, NULL);
 }
 
+static void raise_for_itself(rsb_machine *machine, const rs_strand *me) {
+    if (RS_LIKELY(me->interrupts == 0) || rs_refusal(&machine->engine, 0) != RS_WAKE_INTERRUPT) return;
+    rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
+}
+
 static inline void yield(rsb_machine *machine, bool resumable) {
     rs_machine *engine = &machine->engine;
     rs_wake_kind kind = rs_refusal(engine, 0);
@@ -443,9 +448,15 @@ void rsb_yield(rsb_machine *machine) { yield(machine, false); }
 void rsb_give_way(rsb_machine *machine) {
     rs_strand *me = rs_running(&machine->engine);
     run_others(machine, me);
-    if (RS_UNLIKELY(me->interrupts > 0) && rs_refusal(&machine->engine, 0) == RS_WAKE_INTERRUPT) {
-        rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
-    }
+    raise_for_itself(machine, me);
+}
+
+void rsb_resume_first(rsb_machine *machine, rs_strand *strand) {
+    if (!rs_unblock_first(&machine->engine, strand)) return;
+    rs_strand *me = rs_running(&machine->engine);
+    rs_yield_to_first(&machine->engine);
+    park(machine, me, NULL);
+    raise_for_itself(machine, me);
 }
 
 void rsb_end_turn(rsb_machine *machine) {

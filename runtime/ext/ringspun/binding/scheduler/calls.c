@@ -219,6 +219,16 @@ static VALUE scheduler_give_way(VALUE self) {
     return Qnil;
 }
 
+/* Ends the wait of that fiber in the hook `block`, and runs it until it waits again: as Fiber#resume would. False: it is in no such
+ * wait. */
+static VALUE scheduler_resume_first(VALUE self, VALUE fiber) {
+    rsb_machine *machine = rsb_parking_machine(self, "resume");
+    rs_strand *strand = rsb_blocked_in(machine, fiber);
+    if (!strand) return Qfalse;
+    rsb_resume_first(machine, strand);
+    return Qtrue;
+}
+
 /* Raises the exception at the wait of that strand, and lets it run. */
 static VALUE scheduler_interrupt(VALUE self, VALUE strand, VALUE exception) {
     rsb_machine *machine = rsb_parking_machine(self, "raise");
@@ -239,6 +249,7 @@ void rsb_init_scheduler_calls(void) {
     rb_define_method(rsb_cScheduler, "address_resolve", scheduler_address_resolve, 1);
     rb_define_private_method(rsb_cScheduler, "begin_strand", scheduler_begin, 1);
     rb_define_private_method(rsb_cScheduler, "give_way", scheduler_give_way, 0);
+    rb_define_private_method(rsb_cScheduler, "resume_first", scheduler_resume_first, 1);
     rb_define_private_method(rsb_cScheduler, "interrupt_strand", scheduler_interrupt, 2);
     VALUE of_module = rb_singleton_class(rsb_mRingspun);
     rb_define_private_method(of_module, "refused?", is_refused, 0);

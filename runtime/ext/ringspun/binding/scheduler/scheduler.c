@@ -289,7 +289,7 @@ static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     return unblocked ? Qtrue : Qfalse;
 }
 
-static rs_strand *blocked_in(rsb_machine *machine, VALUE fiber) {
+rs_strand *rsb_blocked_in(rsb_machine *machine, VALUE fiber) {
     st_data_t found;
     st_table *blocked = waits_of(machine)->blocked;
     if (!blocked || !st_lookup(blocked, (st_data_t)fiber, &found)) return NULL;
@@ -342,7 +342,7 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
     if (rsb_is_gone(machine)) return Qnil;
     bool here = rsb_existing() == machine;
     if (here) rsb_notice_fork(machine);
-    rs_strand *strand = blocked_in(machine, fiber);
+    rs_strand *strand = rsb_blocked_in(machine, fiber);
     bool paused = rsb_between_strands(machine) && end_pauses(machine, fiber);
     if (!strand) {
         if (!paused) permit(machine, self, blocker, fiber);

@@ -12,6 +12,9 @@ rsb_machine *rsb_hook_machine(VALUE self);
 /* The same for hooks that cannot do without: raises an error with `what` instead of NULL. */
 rsb_machine *rsb_parking_machine(VALUE self, const char *what);
 
+/* The strand that waits in the hook `block` in that fiber; NULL: none does. */
+rs_strand *rsb_blocked_in(rsb_machine *machine, VALUE fiber);
+
 /* The deadline after a number of seconds, as Kernel#sleep takes it; nil: RS_NEVER. */
 int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds);
 

@@ -233,6 +233,13 @@ void rs_yield(rs_machine *machine) {
     make_ready(machine, begin_yield(machine), RS_WAKE_VALUE, 0);
 }
 
+void rs_yield_to_first(rs_machine *machine) {
+    rs_turn_end(&machine->turn);
+    rs_strand *strand = begin_yield(machine);
+    end_wait(strand, RS_WAKE_VALUE, 0);
+    rs_run_push_second(&machine->strands, strand);
+}
+
 rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user) {
     rs_strand *strand = make_strand(machine, scope, user);
     if (!strand) return NULL;
@@ -327,6 +334,14 @@ bool rs_unblock(rs_machine *machine, rs_strand *strand) {
      * cancellation is level-triggered and meets the next park. */
     strand->wake = RS_WAKE_VALUE;
     return false;
+}
+
+bool rs_unblock_first(rs_machine *machine, rs_strand *strand) {
+    RS_CHECK(!machine->wakes_first);
+    machine->wakes_first = true;
+    bool woken = rs_unblock(machine, strand);
+    machine->wakes_first = false;
+    return woken;
 }
 
 bool rs_unblock_late(rs_machine *machine, rs_id id, uint64_t ticket) {

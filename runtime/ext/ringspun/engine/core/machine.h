@@ -268,6 +268,8 @@ bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, 
 
 /* Puts the running strand behind all that are ready; follow with rs_next. */
 void rs_yield(rs_machine *machine);
+/* The same behind the strand that runs next, and ahead of all others. */
+void rs_yield_to_first(rs_machine *machine);
 
 /* The running strand has computed for more than some milliseconds, and a look may wake somebody. Costs a few nanoseconds. */
 bool rs_turn_is_long(rs_machine *machine);
@@ -292,6 +294,8 @@ rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags);
 
 /* The fiber scheduler's unblock, which carries no ticket. Returns true when it woke a strand. */
 bool rs_unblock(rs_machine *machine, rs_strand *strand);
+/* The same; who is woken runs next. */
+bool rs_unblock_first(rs_machine *machine, rs_strand *strand);
 
 /* An unblock that came before its park, for the strand's next block-like one; and the end of it. */
 static inline void rs_permit(rs_strand *strand) { strand->permit = true; }

@@ -89,6 +89,19 @@ void rs_run_push_front(rs_strands *strands, rs_strand *strand) {
     RS_CHECK(strands->woken_len <= strands->run_len);
 }
 
+void rs_run_push_second(rs_strands *strands, rs_strand *strand) {
+    rs_strand *first = rs_strand_at(strands, strands->woken.head);
+    RS_ASSERT(!strand->queued && first->queued);
+    strand->queued = true;
+    strand->ready_order = 0;
+    strand->run_next = first->run_next;
+    first->run_next = strand->index;
+    if (strands->woken.tail == first->index) strands->woken.tail = strand->index;
+    strands->run_len++;
+    strands->woken_len++;
+    RS_CHECK(strands->woken_len <= strands->run_len);
+}
+
 void rs_run_push_front_of_others(rs_strands *strands, rs_strand *strand) { push_front(strands, &strands->others, strand); }
 
 static inline rs_strand *pop(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {
