@@ -29,7 +29,7 @@ module Ringspun
         @from = from
         @to = File.path(to)
         @bytes = 0
-      rescue TypeError, ArgumentError => error
+      rescue TypeError, ArgumentError, EncodingError => error
         raise UsageError, "copy_file: expected the path of the copy (String or Pathname): #{error.message}"
       end
 

@@ -115,7 +115,7 @@ module Ringspun
       @reading = Ringspun::Mutex.new # one strand at a time reads, so that it gets both events of a move
       @ended = false
       open
-    rescue TypeError, ArgumentError => error
+    rescue TypeError, ArgumentError, EncodingError => error
       raise UsageError, "watch: expected a path (String or Pathname): #{error.message}"
     end
 

@@ -84,7 +84,41 @@ module PathsTests
     end
   end
 
+  # What an object's own to_path does (a timeout in it, a throw, an exit) is no wrong argument.
+  def test_what_ends_a_to_path_passes_through
+    on_machine do |machine|
+      put("file", "text")
+      calls = ->(path) { [[:unlink, path], [:mkdir, path], [:open, path], [:statx, path], [:rename, path, "x"], [:copy_file, path, "x"]] }
+      each_call(calls, -> { machine.sleep(60) }) do |call|
+        assert_raises(Ringspun::TimeoutError, call.inspect) { machine.timeout(0.001) { machine.__send__(*call) } } # must pass
+      end
+      each_call(calls, -> { throw :out, :thrown }) do |call|
+        assert_equal :thrown, catch(:out) { machine.__send__(*call) }, call.inspect
+      end
+      each_call(calls, -> { raise Errno::EIO }) do |call|
+        assert_raises(Errno::EIO, call.inspect) { machine.__send__(*call) }
+      end
+    end
+  end
+
+  def test_paths_that_are_not_ascii
+    on_machine do |machine|
+      wide = "path".encode("UTF-16LE")
+      put("file", "text")
+      [[:unlink, wide], [:open, wide], [:rename, path("file"), wide], [:copy_file, path("file"), wide]].each do |call|
+        assert_raises(Ringspun::UsageError, call.inspect) { machine.__send__(*call) }
+      end
+    end
+  end
+
   private
+
+  def each_call(calls, body, &)
+    object = Object.new
+    object.define_singleton_method(:to_path, &body)
+    object.define_singleton_method(:inspect) { "a path" }
+    calls.call(object).each(&)
+  end
 
   def put(name, text)
     file = open_file(name, "w")

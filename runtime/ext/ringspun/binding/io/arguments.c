@@ -105,11 +105,19 @@ int rsb_op_fd(rsb_machine *machine, VALUE io) { return rsb_op_source_fd(machine,
 
 static VALUE path_of(VALUE path) { return rb_get_path(path); }
 
+/* What rb_get_path itself raises for an object that is no path. */
+static bool refuses_path(VALUE error) {
+    return rsb_is_exception(error) && (rb_obj_is_kind_of(error, rb_eTypeError) || rb_obj_is_kind_of(error, rb_eArgError) ||
+                                       rb_obj_is_kind_of(error, rb_eEncodingError));
+}
+
+/* The object's own to_path may wait, throw or exit: whatever ends it that way passes through. */
 VALUE rsb_path(VALUE path) {
     int state = 0;
     VALUE string = rb_protect(path_of, path, &state);
     if (!state) return string;
     VALUE error = rb_errinfo();
+    if (!refuses_path(error)) rb_jump_tag(state);
     rb_set_errinfo(Qnil);
     rb_raise(rsb_eUsage, "expected a path (String or Pathname): %" PRIsVALUE, error);
 }
