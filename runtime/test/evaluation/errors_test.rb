@@ -176,6 +176,53 @@ class EvaluationErrorsTest < Minitest::Test
     assert_match(/an error handler failed with .*second/, warned)
   end
 
+  def test_an_exit_in_a_handler_ends_the_program
+    %i[call call_nonblock].each do |form|
+      made = conproc { raise Failure }
+      made.on(:error) { exit 3 }
+      error = assert_raises(SystemExit, form.to_s) { made.__send__(form) }
+      assert_equal 3, error.status
+    end
+    made = conproc { raise Failure }
+    made.on(:error) { exit 4 }
+    evaluation = made.call_detached
+    error = assert_raises(SystemExit) { Ringspun.wait(60) }
+    assert_equal 4, error.status
+    assert_raises(Failure) { evaluation.await_result }
+    made.call_and_forget
+    assert_raises(SystemExit) { Ringspun.wait(60) }
+  end
+
+  def test_a_throw_in_a_handler_of_a_call
+    made = conproc { raise Failure }
+    made.on(:error) { throw :out, :thrown }
+    assert_equal :thrown, catch(:out) { made.call }
+    evaluation = nil
+    made = conproc { (evaluation = Evaluation.current) && raise(Failure) }
+    made.on(:error) { throw :out, :thrown }
+    assert_equal :thrown, catch(:out) { made.call }
+    assert_raises(Failure) { evaluation.await_result }
+  end
+
+  def test_a_thread_that_a_handler_kills
+    %i[call call_nonblock call_detached].each do |form|
+      went_on = false
+      thread = Thread.new do
+        made = conproc { raise Failure }
+        made.on(:error) { Thread.current.kill }
+        begin
+          made.__send__(form)
+          Ringspun.wait(0)
+        rescue Failure
+          nil
+        end
+        went_on = true
+      end
+      assert_nil thread.value, form.to_s
+      refute went_on, form.to_s
+    end
+  end
+
   def test_a_handler_may_wait
     seen = []
     made = conproc { raise Failure }

@@ -31,14 +31,22 @@ static VALUE trigger(VALUE pair) {
     return rb_funcall(RARRAY_AREF(pair, 0), id_trigger, 2, sym_error, RARRAY_AREF(pair, 1));
 }
 
-/* An error of a handler is a warning, so that it does not replace the error that was handled. */
-void rsb_trigger_error(VALUE proc, VALUE error) {
+/* Whether this ends no more than the handler that raised it. */
+static bool is_handlers_own(VALUE error) {
+    return rsb_is_rescueable(error) || rb_obj_is_kind_of(error, rb_eNoMemError) || rb_obj_is_kind_of(error, rsb_eCancelled);
+}
+
+/* An error of a handler is a warning, so that it does not replace the error that was handled. What ends more than a handler (exit,
+ * an interrupt, throw, Thread#kill) stays in rb_errinfo, and its state is returned. */
+int rsb_trigger_error(VALUE proc, VALUE error) {
     int state = 0;
     rb_protect(trigger, rb_assoc_new(proc, error), &state);
-    if (RS_LIKELY(!state)) return;
+    if (RS_LIKELY(!state)) return 0;
     VALUE failed = rb_errinfo();
+    if (!rsb_is_exception(failed) || !is_handlers_own(failed)) return state;
     rb_set_errinfo(Qnil);
-    if (rsb_is_exception(failed)) rb_warn("ringspun: an error handler failed with %" PRIsVALUE, rsb_inspect(failed));
+    rb_warn("ringspun: an error handler failed with %" PRIsVALUE, rsb_inspect(failed));
+    return 0;
 }
 
 static inline VALUE given_block(void) { return RS_UNLIKELY(rb_block_given_p()) ? rb_block_proc() : Qnil; }
@@ -68,6 +76,13 @@ static VALUE end_concluded(rsb_machine *machine, rsb_frame *frame) {
     return rsb_raise_or_return(result);
 }
 
+NORETURN(static void leave_by_handler(rsb_machine *machine, rsb_frame *frame, VALUE error, int state));
+static void leave_by_handler(rsb_machine *machine, rsb_frame *frame, VALUE error, int state) {
+    if (frame->evaluation && !rsb_is_concluded(frame->evaluation)) rsb_conclude(machine, frame->evaluation, error);
+    rsb_frame_close(machine, frame);
+    rb_jump_tag(state);
+}
+
 RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE value, int state) {
     VALUE error = state ? rb_errinfo() : Qnil;
     bool exception = state && rsb_is_exception(error);
@@ -75,7 +90,8 @@ RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE 
     bool rescueable = exception && rsb_is_rescueable(error);
     if (rescueable) {
         rb_set_errinfo(Qnil);
-        rsb_trigger_error(frame->proc, error);
+        int left = rsb_trigger_error(frame->proc, error);
+        if (RS_UNLIKELY(left)) leave_by_handler(machine, frame, error, left);
     }
     if (rsb_is_concluded(frame->evaluation) && (!state || rescueable || (cancelled && error == frame->cancels))) {
         if (cancelled) rb_set_errinfo(Qnil);

@@ -69,8 +69,8 @@ void rsb_init_select_sources(void);
 VALUE rsb_evaluation_class(VALUE proc);
 /* True for an error of the program's code; false for one that ends the program, such as exit or a signal. */
 bool rsb_is_rescueable(VALUE error);
-/* Calls the proc's error handlers. */
-void rsb_trigger_error(VALUE proc, VALUE error);
+/* Calls the proc's error handlers. Returns 0, or the state of what ended one and more than it. */
+int rsb_trigger_error(VALUE proc, VALUE error);
 
 /* start.c */
 /* A run that has not begun: a proc and the arguments of its call. */

@@ -150,7 +150,22 @@ static bool is_raised_by_caller(const rsb_frame *frame) {
     return frame->answer && !rsb_is_concluded(frame->evaluation);
 }
 
-static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, int state) {
+/* Tells the handlers. What ends more than a handler goes where an exit of the run itself goes. */
+static void handle(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, outcome *end, int *state) {
+    int left = rsb_trigger_error(frame->proc, end->error);
+    if (RS_LIKELY(!left)) return;
+    VALUE info = rb_errinfo();
+    if (!rsb_is_exception(info)) {
+        *state = left;
+        end->killed = rsb_end_killed(strand);
+        return;
+    }
+    rb_set_errinfo(Qnil);
+    if (is_raised_by_caller(frame)) end->error = info;
+    else rsb_raise_in_root(machine, info);
+}
+
+static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, int *state) {
     VALUE info = rb_errinfo();
     outcome end = {.value = Qnil};
     if (!rsb_is_exception(info)) {
@@ -164,9 +179,9 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
         rb_set_errinfo(Qnil);
         end.error = info;
         if (!NIL_P(strand->supervisor)) strand->error = info;
-        else if (rsb_is_rescueable(info)) rsb_trigger_error(frame->proc, info);
+        else if (rsb_is_rescueable(info)) handle(machine, strand, frame, &end, state);
         else if (!is_raised_by_caller(frame)) rsb_raise_in_root(machine, info);
-        if (RS_UNLIKELY(strand->id == machine->engine.root)) machine->child_error = child_error(info);
+        if (RS_UNLIKELY(strand->id == machine->engine.root)) machine->child_error = child_error(end.error);
     }
     rsb_conclude(machine, frame->evaluation, end.error);
     return end;
@@ -194,7 +209,7 @@ static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *st
         end.value = rb_protect(call_proc, (VALUE)&call, state);
         rsb_notice_fork(machine);
         if (RS_LIKELY(!*state)) rsb_conclude(machine, frame.evaluation, end.value);
-        else end = fail(machine, strand, &frame, *state);
+        else end = fail(machine, strand, &frame, state);
     }
     if (frame.answer) {
         frame.answer->ended = true;
@@ -237,7 +252,12 @@ static void batch_fail(rsb_machine *machine, rs_strand *strand, VALUE error) {
     for (const rsb_start *next; (next = rs_batch_next(&machine->engine, strand));) {
         rsb_start start = *next;
         if (rsb_is_concluded(start.evaluation)) continue;
-        rsb_trigger_error(start.proc, error);
+        /* There is no stack that could end with the thread: only an exception goes on. */
+        if (RS_UNLIKELY(rsb_trigger_error(start.proc, error))) {
+            VALUE info = rb_errinfo();
+            rb_set_errinfo(Qnil);
+            if (rsb_is_exception(info)) rsb_raise_in_root(machine, info);
+        }
         rsb_conclude(machine, start.evaluation, error);
     }
 }
@@ -255,6 +275,8 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
     strand->spawned_at = start->spawned_at;
     rsb_run_first(machine, me, engine);
     if (RS_LIKELY(answer.ended)) {
+        /* A kill of the thread ended the run, so the kill is raised and not the run's outcome. */
+        if (RS_UNLIKELY(((rsb_strand *)me->user)->kill_pending)) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
         *value = answer.value;
         *failed = answer.failed;
         return true;
