@@ -151,7 +151,7 @@ module Ringspun
   # Accepts connections and runs a block for each, in a strand of its own. See {Ringspun.listen_tcp}, {Ringspun.listen_unix}.
   #
   # An error in a connection ends that connection. Errors caused by the peer (it has gone, or sent too much, or nothing in time)
-  # are ignored; all others go to `on_error`. If descriptors or memory run out, the server pauses, and then accepts again.
+  # are ignored; all others go to `on_error`. If descriptors, memory or strands run out, the server pauses, and accepts again.
   class Server
     # Errors caused by the peer.
     PEERS_FAULTS = [Errno::ECONNRESET, Errno::EPIPE, Errno::ETIMEDOUT, EndOfStreamError, TimeoutError, LimitError,
@@ -188,6 +188,7 @@ module Ringspun
       Stream.new(listener.descriptor, **stream_options) # raises for wrong options here, and not for the first connection
       @block = block
       @strands = {}
+      @unbegun = {}
       @change = Condition.new
       @pause = PAUSES.begin
       @stopping = false
@@ -195,7 +196,7 @@ module Ringspun
       begin_serving
       begun = true
     ensure
-      give_up unless begun
+      give_up(listener) unless begun
     end
 
     # @return [Addrinfo] the address that it listens on
@@ -216,7 +217,8 @@ module Ringspun
     # @since 0.1.0
     def stopping? = @stopping
 
-    # Stops listening, and waits until the connections have ended. After `within` seconds the others are cancelled.
+    # Stops listening, and waits until the connections have ended. After `within` seconds the others are cancelled. A connection
+    # that stops its own server is neither waited for nor cancelled.
     #
     # May switch strands.
     #
@@ -226,7 +228,7 @@ module Ringspun
     def stop(within: 10)
       deadline = within && (now + Seconds.limit("within", within))
       stop_listening
-      @change.wait(timeout: deadline && [deadline - now, 0].max) until @strands.empty?
+      @change.wait(timeout: deadline && [deadline - now, 0].max) while others?
       0
     rescue TimeoutError
       cancel_all
@@ -254,15 +256,15 @@ module Ringspun
     # @since 0.1.0
     def wait
       end_of(@strand)
-      @change.wait until @strands.empty?
+      @change.wait while others?
     end
 
     private
 
-    # Ends it when `initialize` is cancelled or fails.
-    def give_up
-      @machine.terminate(@strand) if @strand
-      @listener.close
+    # Ends it when `initialize` is cancelled or fails, possibly before its first line.
+    def give_up(listener)
+      listener.machine.terminate(@strand) if @strand
+      listener.close
     end
 
     # Lets the strand begin: if it is cancelled before, its ensure block does not close the listener.
@@ -279,18 +281,35 @@ module Ringspun
       nil
     end
 
+    # Whether there are connections besides the one whose strand asks: that one cannot wait for itself.
+    def others?
+      drop_unbegun
+      @strands.size > (@strands.key?(@machine.running) ? 1 : 0)
+    end
+
     def cancel_all
-      @strands.each_key { |strand| @machine.terminate(strand) }
-      @strands.size.tap { join_all }
+      rest = @strands.except(@machine.running)
+      rest.each_key { |strand| @machine.terminate(strand) }
+      rest.size.tap { join(rest) }
     end
 
     # Closes the streams: a strand that was cancelled before it ran has not done so.
-    def join_all
-      @strands.to_a.each do |strand, stream|
+    def join(connections)
+      connections.each do |strand, stream|
         end_of(strand)
-        @strands.delete(strand)
-        close(stream)
+        drop(strand, stream)
       end
+    end
+
+    def drop(strand, stream)
+      @strands.delete(strand)
+      @unbegun.delete(strand)
+      close(stream)
+    end
+
+    # Drops the connections whose strands have ended before they ran: they were cancelled, or there was no stack for them.
+    def drop_unbegun
+      @unbegun.reject { |strand, _stream| strand.alive? }.each { |strand, stream| drop(strand, stream) }
     end
 
     def serve
@@ -300,16 +319,14 @@ module Ringspun
         take_rest if @stopping
       ensure
         @listener.close
-        Ringspun.shield { join_all } unless @stopping
+        Ringspun.shield { join(@strands.dup) } unless @stopping
       end
     end
 
     def accept
       @machine.accept_each(@listener.descriptor, **@listener.ahead) { |descriptor| welcome(descriptor) }
     rescue *EXHAUSTED => error
-      warn "ringspun: #{error.message}; no connection is accepted for #{@pause} s" if @pause == PAUSES.begin
-      @machine.sleep(@pause)
-      @pause = [@pause * 2, PAUSES.end].min
+      pause(error)
       retry
     rescue *PASSED
       retry
@@ -317,8 +334,8 @@ module Ringspun
 
     def welcome(descriptor)
       stream = Stream.new(descriptor, **@stream_options)
-      @pause = PAUSES.begin
       begin_strand(stream)
+      @pause = PAUSES.begin
       stream = descriptor = nil
       wait_for_room
     ensure
@@ -328,8 +345,12 @@ module Ringspun
     # Serves the connections that still wait in a shared socket: when the last process closes it, the kernel resets them.
     def take_rest
       while @strands.size < @max_connections && (descriptor = @listener.take)
-        begin_strand(Stream.new(descriptor, **@stream_options))
+        stream = Stream.new(descriptor, **@stream_options)
+        begin_strand(stream)
+        stream = nil
       end
+    ensure
+      stream&.close
     end
 
     # Waits before the next accept, because another process might have room for that connection. Connections that were accepted
@@ -342,11 +363,23 @@ module Ringspun
 
     # The connection is counted before its strand runs, and before this one waits.
     def begin_strand(stream)
+      drop_unbegun
       strand = @machine.spin { attend(stream, strand) }
-      @strands[strand] = stream
+      @strands[strand] = @unbegun[strand] = stream
+    rescue LimitError => error
+      pause(error)
+      retry
+    end
+
+    # The connections of this time wait in the kernel.
+    def pause(error)
+      warn "ringspun: #{error.message}; no connection is accepted for #{@pause} s" if @pause == PAUSES.begin
+      @machine.sleep(@pause)
+      @pause = [@pause * 2, PAUSES.end].min
     end
 
     def attend(stream, strand)
+      @unbegun.delete(strand)
       serve_one(stream)
     ensure
       @strands.delete(strand)

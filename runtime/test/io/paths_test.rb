@@ -88,7 +88,9 @@ module PathsTests
   def test_what_ends_a_to_path_passes_through
     on_machine do |machine|
       put("file", "text")
-      calls = ->(path) { [[:unlink, path], [:mkdir, path], [:open, path], [:statx, path], [:rename, path, "x"], [:copy_file, path, "x"]] }
+      calls = lambda do |path|
+        [[:unlink, path], [:mkdir, path], [:open, path], [:statx, path], [:rename, path, "x"], [:copy_file, path, "x"]]
+      end
       each_call(calls, -> { machine.sleep(60) }) do |call|
         assert_raises(Ringspun::TimeoutError, call.inspect) { machine.timeout(0.001) { machine.__send__(*call) } } # must pass
       end

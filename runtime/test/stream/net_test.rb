@@ -192,6 +192,80 @@ class NetTest < StreamCase
     assert_equal ["", true], [answer.err, answer.status.success?]
   end
 
+  # The last connection waits with its server until there is a strand for it.
+  def test_strands_run_out
+    served = said = nil
+    Thread.new do
+      _, said = capture_io do
+        Ringspun.run(strands_max: 5) do |machine|
+          server = Ringspun.listen_tcp("127.0.0.1", 0) { |stream| echo(stream) }
+          clients = Array.new(3) { connect(server).tap { |stream| stream.write_line("x") } }
+          assert_equal %w[x x], clients.first(2).map(&:read_line)
+          machine.sleep(0.001) until $stderr.string.include?("no connection is accepted")
+          clients[0].close
+          served = clients[2].read_line
+          clients.last(2).each(&:close)
+          server.stop
+        end
+      end
+    end.join
+    assert_equal "x", served
+    assert_match(/\Aringspun: this machine runs at most 5 strands.*; no connection is accepted for 0.01 s\n\z/, said)
+  end
+
+  # As one for which there is no stack.
+  def test_a_strand_that_never_begins_drops_its_connection
+    on_server do |server, machine|
+      ending = true
+      machine.define_singleton_method(:spin) { |&block| super(&block).tap { |strand| strand.terminate if ending } }
+      dropped = connect(server)
+      machine.sleep(0.001) until server.connections == 1
+      ending = false
+      client = connect(server)
+      assert_equal "served", ask(client, "served")
+      assert_nil dropped.read_line
+      assert_equal 1, server.connections
+      [dropped, client].each(&:close)
+    ensure
+      machine.singleton_class.remove_method(:spin)
+    end
+  end
+
+  def test_a_connection_stops_its_own_server
+    stopped = nil
+    server = nil
+    handler = lambda do |stream|
+      stream.write_line("bye") if stream.read_line == "stop"
+      stopped = server.stop
+      server.wait
+    end
+    on_machine do
+      server = Ringspun.listen_tcp("127.0.0.1", 0, &handler)
+      connect(server) do |stream|
+        assert_equal "bye", ask(stream, "stop")
+        assert_nil stream.read_line
+      end
+      assert_equal 0, stopped
+      assert_equal 0, server.stop
+    end
+  end
+
+  def test_a_connection_stops_its_own_server_and_cancels_the_others
+    stopped = nil
+    server = nil
+    on_machine do
+      server = Ringspun.listen_tcp("127.0.0.1", 0) do |stream|
+        stream.read_line == "stop" ? stopped = server.stop(within: 0) : stream.read_line
+      end
+      connect(server) do |other|
+        other.write_line("stay")
+        connect(server) { |stream| assert_nil ask(stream, "stop") }
+        other.read_line
+      end
+      assert_equal 1, stopped
+    end
+  end
+
   def test_stop_lets_connections_end
     on_server do |server, machine|
       stream = connect(server)
