@@ -10,7 +10,7 @@ module Ringspun
     # @param from [String, Pathname] a file, or a link to one
     # @param to [String, Pathname] the copy's path; a file or link that is there is replaced
     # @return [Integer] bytes
-    # @raise [UsageError] when `from` is no file, or one of the two is no path
+    # @raise [UsageError] when `from` is no file, when a device, a pipe or a socket is at `to`, or when one of the two is no path
     # @raise [SystemCallError]
     # @since 0.1.0
     def copy_file(from, to) = FileCopy.new(self, from, to).call
@@ -22,7 +22,9 @@ module Ringspun
       # The most bytes of one copy, which a cancellation does not interrupt.
       PIECE = 8 << 20
       BUFFER = 1 << 20
-      private_constant :PIECE, :BUFFER
+      # What programs open at its path, and which a file in its place would take away from them.
+      SPECIAL = %i[fifo characterSpecial blockSpecial socket].freeze
+      private_constant :PIECE, :BUFFER, :SPECIAL
 
       def initialize(machine, from, to)
         @machine = machine
@@ -37,6 +39,7 @@ module Ringspun
         state = @machine.statx(@from)
         raise UsageError, "copy_file: #{@from} is no file but a #{state[:type]}" unless state[:type] == :file
 
+        check_place
         @source = @machine.open(@from)
         @part = File.join(File.dirname(@to), ".ringspun-#{Random.rand(36**10).to_s(36)}")
         @target = make_part
@@ -47,6 +50,13 @@ module Ringspun
       end
 
       private
+
+      def check_place
+        type = @machine.statx(@to)[:type]
+        raise UsageError, "copy_file: #{@to} is a #{type}, which a copy would replace; write to it" if SPECIAL.include?(type)
+      rescue SystemCallError
+        nil # nothing is there, or what making the copy says as well
+      end
 
       # In a shield: if the wait were cancelled, a worker thread could still make the file later.
       def make_part

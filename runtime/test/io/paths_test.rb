@@ -179,6 +179,35 @@ module RealPathsTests
     end
   end
 
+  def test_a_copy_replaces_no_device
+    on_machine do |machine|
+      File.mkfifo(path("fifo"))
+      File.symlink("/dev/null", path("link"))
+      UNIXServer.open(path("socket")).close
+      File.write(path("source"), "x")
+      { "fifo" => :fifo, "link" => :characterSpecial, "socket" => :socket }.each do |name, type|
+        error = assert_raises(Ringspun::UsageError) { machine.copy_file(path("source"), path(name)) }
+        assert_match(/#{name} is a #{type}, .*write to it/, error.message)
+      end
+      assert_equal %w[fifo link socket source], Dir.children(@folder).sort
+      assert File.symlink?(path("link"))
+    end
+  end
+
+  def test_a_copy_replaces_a_link
+    on_machine do |machine|
+      File.write(path("source"), "new")
+      File.write(path("file"), "old")
+      File.symlink(path("file"), path("link"))
+      File.symlink(path("nothing"), path("dangling"))
+      %w[link dangling].each do |name|
+        machine.copy_file(path("source"), path(name))
+        assert_equal ["file", "new"], [File.ftype(path(name)), File.read(path(name))]
+      end
+      assert_equal "old", File.read(path("file"))
+    end
+  end
+
   def test_a_cancelled_copy_leaves_what_was_there
     on_machine do |machine|
       File.write(path("source"), sample(amount(10_000_000)))
