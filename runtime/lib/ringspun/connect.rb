@@ -80,11 +80,29 @@ module Ringspun
 
       # For who says the port alone, as programs do elsewhere.
       def need_both(what, host, port)
-        return unless port.nil?
+        return check_place(what, host, port) unless port.nil?
 
         place = host.is_a?(Integer) ? %("127.0.0.1", #{host}) : "#{host.inspect}, 8080"
         raise UsageError, "#{what}: takes a host and a port, as in #{what}(#{place})"
       end
+
+      # What getaddrinfo takes; its own errors for the rest name neither the method nor the argument.
+      def check_place(what, host, port)
+        raise UsageError, "#{what}: expected a host (String), got #{shown(host)}" unless host?(host)
+        raise UsageError, "#{what}: expected a port (Integer, or the name of a service), got #{shown(port)}" unless port?(port)
+      end
+
+      def host?(host) = host.is_a?(Integer) ? host.between?(0, 0xffffffff) : host.nil? || name?(host)
+
+      def port?(port) = port.is_a?(Integer) ? port.between?(0, 65_535) : name?(port)
+
+      def name?(object)
+        name = String.try_convert(object)
+        name && name.encoding.ascii_compatible? && !name.include?("\0")
+      end
+
+      # Without its own inspect, which may do anything.
+      def shown(object) = object.is_a?(String) || object.is_a?(Integer) ? object.inspect : object.class
 
       # Adds the address to the message of an error of the system or of the handshake, unless the message has it.
       def naming(what, where)

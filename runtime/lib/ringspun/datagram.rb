@@ -74,10 +74,9 @@ module Ringspun
       end
 
       def look_up(host, port, family = nil, flags = 0)
+        Net.check_place("datagram", host, port)
         look = -> { Addrinfo.getaddrinfo(host, port, family, :DGRAM, nil, flags).first }
         Net.naming("datagram", Net.place(host, port)) { Fiber.current_scheduler ? look.call : Ringspun.offload(&look) }
-      rescue TypeError
-        raise UsageError, "datagram: expected a host (String) and a port (Integer or String), got #{[host, port].inspect}"
       end
 
       def unix_address(path)

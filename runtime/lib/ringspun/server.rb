@@ -70,10 +70,18 @@ module Ringspun
     def self.unix(machine, path, backlog, mode)
       address = Net.unix_address(path, "listen_unix")
       new(machine, address) do |descriptor|
+        mode &&= permissions(mode)
         bind_unix(machine, descriptor, address)
         File.chmod(mode, path) if mode && !simulated?(machine)
         machine.listen(descriptor, backlog)
       end
+    end
+
+    def self.permissions(mode)
+      number = Integer.try_convert(mode)
+      return number if number&.between?(0, 0o7777)
+
+      raise UsageError, "listen_unix: mode: must be an Integer between 0 and 0o7777, got #{mode.class}"
     end
 
     # Replaces the file of a socket that refuses connections: no process listens on it.
@@ -95,7 +103,7 @@ module Ringspun
 
     # A simulated socket has no file.
     def self.simulated?(machine) = machine.backend.name == :sim
-    private_class_method :bind_unix, :left_over?
+    private_class_method :permissions, :bind_unix, :left_over?
 
     # A listener on a socket of another process, which removes the file of a Unix socket.
     def self.shared(machine, descriptor)

@@ -185,7 +185,7 @@ module Ringspun
 
     def name_of(given)
       number = given.is_a?(Integer) ? given : Signal.list[given.to_s.delete_prefix("SIG")]
-      name = Signal.signame(number) if number
+      name = Signal.signame(number) if number&.between?(0, 64)
       raise UsageError, "signals: there is no signal #{given.inspect}" unless name
       raise UsageError, "signals: SIG#{name} cannot be waited for" if RESERVED.include?(name)
 

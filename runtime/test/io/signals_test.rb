@@ -175,7 +175,7 @@ class SignalsTest < IOCase
 
   def test_bad_input
     on_machine do
-      [:KILL, :STOP, :VTALRM, "SIGSEGV", :EXIT, 0, :NONE, nil, 1000].each do |name|
+      [:KILL, :STOP, :VTALRM, "SIGSEGV", :EXIT, 0, :NONE, nil, 1000, -1, 2**70].each do |name|
         assert_raises(Ringspun::UsageError, name.inspect) { Ringspun.signals(name) { flunk } }
       end
       assert_raises(Ringspun::UsageError) { Ringspun.signals { flunk } }

@@ -100,6 +100,34 @@ class NetTest < StreamCase
     end
   end
 
+  def test_hosts_and_ports_that_are_none
+    wide = "127.0.0.1".encode("UTF-16LE")
+    hosts = [:localhost, 1.5, [], Object, -1, 2**32, "127.0.0.1\0", wide]
+    ports = [:http, 1.5, [], Object.new, -1, 65_536, 2**70, "80\0", wide]
+    places = hosts.map { |host| [host, 80] } + ports.map { |port| ["127.0.0.1", port] }
+    on_machine do
+      places.each do |place|
+        said = place.inspect
+        assert_raises(Ringspun::UsageError, said) { Ringspun.connect_tcp(*place) }
+        assert_raises(Ringspun::UsageError, said) { Ringspun.listen_tcp(*place) { flunk } }
+        assert_raises(Ringspun::UsageError, said) { Ringspun.datagram(*place) }
+        assert_raises(Ringspun::UsageError, said) { Ringspun.datagram(connect: place) }
+      end
+      error = assert_raises(Ringspun::UsageError) { Ringspun.connect_tcp("127.0.0.1", 65_536) }
+      assert_match(/connect_tcp: expected a port .*65536/, error.message)
+    end
+  end
+
+  def test_permissions_that_are_none
+    on_machine do
+      ["0600", {}, -1, 0o10000, 2**70].each do |mode|
+        path = File.join(Dir.tmpdir, "ringspun-#{Process.pid}-mode")
+        assert_raises(Ringspun::UsageError, mode.inspect) { Ringspun.listen_unix(path, mode:) { flunk } }
+        refute_path_exists path
+      end
+    end
+  end
+
   # --- servers ---
 
   def test_more_than_the_most_wait_in_the_kernel
