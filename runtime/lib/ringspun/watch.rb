@@ -194,12 +194,25 @@ module Ringspun
 
     def open
       @inotify = Inotify.new.open
-      @root = @inotify.add(@path, @mask)
+      @root = @inotify.add(@path, root_mask)
       @paths[@root] = @path
+      @file = file
       folders_in(@path) { |folder| add_tree(folder) } if @recursive
       opened = true
     ensure
       close if @inotify && !opened
+    end
+
+    # The kernel says that a file is deleted when no process has it open any more. That it has lost a name is an event of its
+    # attributes (inotify(7)).
+    def root_mask = File.directory?(@path) ? @mask : @mask | MASKS[:attributes]
+
+    # What is at the path now; nil: nothing.
+    def file
+      state = File.stat(@path)
+      [state.dev, state.ino]
+    rescue SystemCallError
+      nil
     end
 
     # --- from the kernel ---
@@ -243,7 +256,16 @@ module Ringspun
         translate_move(raw, path, directory)
       else
         kinds_of(raw.mask).each { |kind| translate_plain(kind, path, directory) }
+        note_unlinked if raw.watch == @root && raw.name.empty? && raw.mask.anybits?(MASKS[:attributes])
       end
+    end
+
+    def note_unlinked
+      now = file
+      return if @ended || (now && now == @file)
+
+      note(:deleted, @path)
+      @ended = true
     end
 
     # An event may be of several kinds: a :written file is also :closed.
@@ -260,6 +282,7 @@ module Ringspun
     # Only for the root: the other folders of a tree are reported by the watch of their parent.
     def translate_itself(raw)
       return forget(raw) unless raw.watch == @root
+      return if @ended
 
       note(:deleted, @path) if raw.mask.anybits?(DELETED_ITSELF)
       note(:moved, nil, from: @path) if raw.mask.anybits?(MOVED_ITSELF)

@@ -56,6 +56,29 @@ class WatchTest < IOCase
     end
   end
 
+  # A program that follows a file has it open.
+  def test_an_open_file_until_it_is_deleted_or_replaced
+    file = path("file")
+    [-> { File.unlink(file) }, -> { File.rename(path("other"), file) }].each do |change|
+      on_machine do |machine|
+        File.write(file, "")
+        File.write(path("other"), "")
+        File.open(file) do
+          watch = Ringspun.watch(file, :modified, :deleted)
+          File.chmod(0o600, file)
+          File.write(file, "x")
+          assert_equal :modified, watch.next_event.kind
+          change.call
+          kinds = []
+          machine.timeout(30) { watch.each { |event| kinds << event.kind } }
+          assert_equal [:deleted], kinds - [:modified]
+          assert_nil watch.next_event
+          watch.close
+        end
+      end
+    end
+  end
+
   def test_a_folder_until_it_is_moved
     on_machine do
       Dir.mkdir(path("inner"))
