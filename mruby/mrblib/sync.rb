@@ -55,5 +55,16 @@ module Ringspun
     alias length size
 
     def empty? = size == 0
+
+    # Pops one item after the other, also nil, until the queue is closed and empty; returns self. May switch strands.
+    def each
+      raise UsageError, "each needs a block" unless block_given?
+
+      over = Object.new # which nobody can have pushed
+      until over.equal?(item = __pop_or(over))
+        yield item
+      end
+      self
+    end
   end
 end

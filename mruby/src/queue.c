@@ -117,6 +117,26 @@ static mrb_value queue_pop(mrb_state *mrb, mrb_value self) {
     return rsm_wait_in(mrb, queue->machine, &queue->engine.poppers, RS_WAIT_LIST, 0, deadline_ns, after_pop);
 }
 
+static mrb_value after_pop_or(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    rsm_queue *queue = peek(mrb, mrb->c->ci->stack[0]);
+    uint64_t index;
+    rs_queue_answer answer = rs_queue_popped(&machine->engine, &queue->engine, kind, result, &index);
+    if (RS_LIKELY(answer == RS_QUEUE_DONE)) return take(mrb, queue, index);
+    if (answer == RS_QUEUE_WAITS) rsm_raise_wake(mrb, machine, kind);
+    return mrb->c->ci->stack[1];
+}
+
+/* Queue#__pop_or(closed): an item, which may be nil; `closed` when no more will come. */
+static mrb_value queue_pop_or(mrb_state *mrb, mrb_value self) {
+    mrb_value closed = mrb_get_arg1(mrb);
+    rsm_queue *queue = get(mrb, self);
+    uint64_t index;
+    rs_queue_answer answer = rs_queue_pop(&queue->machine->engine, &queue->engine, &index);
+    if (RS_LIKELY(answer == RS_QUEUE_DONE)) return take(mrb, queue, index);
+    if (answer == RS_QUEUE_CLOSED) return closed;
+    return rsm_wait_in(mrb, queue->machine, &queue->engine.poppers, RS_WAIT_LIST, 0, RS_NEVER, after_pop_or);
+}
+
 /* --- the rest --- */
 
 static mrb_value queue_close(mrb_state *mrb, mrb_value self) {
@@ -193,6 +213,7 @@ void rsm_init_queue(mrb_state *mrb, struct RClass *module) {
     mrb_define_method(mrb, queue, "initialize", queue_initialize, MRB_ARGS_OPT(1));
     mrb_define_method(mrb, queue, "push", queue_push, MRB_ARGS_ANY());
     mrb_define_method(mrb, queue, "pop", queue_pop, MRB_ARGS_ANY());
+    mrb_define_method(mrb, queue, "__pop_or", queue_pop_or, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, queue, "close", queue_close, MRB_ARGS_NONE());
     mrb_define_method(mrb, queue, "closed?", queue_closed_p, MRB_ARGS_NONE());
     mrb_define_method(mrb, queue, "size", queue_size, MRB_ARGS_NONE());

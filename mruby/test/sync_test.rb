@@ -353,6 +353,36 @@ class QueueTest < SyncTest
     end
   end
 
+  def test_each_until_it_is_closed_and_empty
+    on_both do |scope|
+      [Ringspun::Queue.new([1, nil]), Ringspun::SizedQueue.new(2) << 1 << nil].each do |queue|
+        got = []
+        strand = waiting(scope, 1) { queue.each { |item| got << item } }.first
+        assert_equal [1, nil], got
+        queue << false << nil
+        machine.yield
+        queue.push(nil).close
+        assert_same queue, strand.await
+        assert_equal [1, nil, false, nil, nil], got
+        assert_same queue, (queue.each { flunk })
+      end
+    end
+  end
+
+  def test_each_is_broken_off
+    on_both do |scope|
+      queue = Ringspun::Queue.new([1, 2, 3])
+      assert_equal 2, (queue.each { |item| break item if item == 2 })
+      assert_raises(ArgumentError) { queue.each { |item| raise ArgumentError if item == 3 } }
+      assert_equal [0, 0], [queue.size, queue.num_waiting]
+      assert_includes assert_raises(Ringspun::UsageError) { queue.each }.message, "block"
+      cancel(waiting(scope, 1) { queue.each { flunk } }.first)
+      assert_equal 0, queue.num_waiting
+      queue.push(:last).close
+      assert_equal :last, queue.pop
+    end
+  end
+
   def test_cancellations
     on_both do |scope|
       queue, got = Ringspun::Queue.new, []
