@@ -32,6 +32,8 @@
 #include <mruby/proc.h>
 #include <mruby/variable.h>
 
+#include "values.h"
+
 typedef struct rsm_machine rsm_machine;
 typedef struct rsm_strand rsm_strand;
 typedef struct rsm_scope rsm_scope;
@@ -56,6 +58,7 @@ struct rsm_strand {
     rsm_strand *callee;         /* whose first wait or end it waits for (call_nonblock); NULL: that has ended */
     rsm_strand *caller;         /* the same from the other side */
     rs_turn turn;               /* its own, meanwhile */
+    mrb_value *kept;            /* RSM_KEPT of them, in the machine's row */
     mrb_value raises;           /* Array, registered with the collector: to be raised where it waits; nil: nothing */
     rs_id id;
     uint8_t outcome;
@@ -102,7 +105,7 @@ struct rsm_machine {
     uint64_t number;            /* no other has it, and none will */
     uint32_t scopes;            /* objects that point to it */
     mrb_value self;
-    mrb_value kept;             /* Array: by the index of a strand, several for each (rsm_kept) */
+    rsm_values kept;            /* by the index of a strand, several for each (rsm_kept) */
     rsm_workers workers;
     rs_links streams;           /* those that have a descriptor */
     rsm_strand *spare_runs;     /* memory for runs of procs, linked by `callee` */
@@ -136,28 +139,31 @@ typedef enum {
     RSM_KEPT
 } rsm_kept_for;
 
-static inline mrb_int rsm_kept_at(const rsm_strand *strand, rsm_kept_for what) {
-    return (mrb_int)(RSM_KEPT * rs_id_index(strand->id) + what);
+/* The strands of a page of the row, so that no strand's values lie in two. */
+_Static_assert(RSM_PAGE % RSM_KEPT == 0, "a page holds the values of whole strands");
+
+/* Room for those of one more strand, so that rsm_keep raises nothing. */
+static inline void rsm_reserve_kept(mrb_state *mrb, rsm_machine *machine) {
+    uint32_t count = rs_strands_names(&machine->engine.strands);
+    if (RS_UNLIKELY((int64_t)RSM_KEPT * count >= machine->kept.len)) rsm_values_add_page(mrb, &machine->kept);
 }
 
-static inline mrb_value rsm_kept(rsm_machine *machine, const rsm_strand *strand, rsm_kept_for what) {
-    mrb_int at = rsm_kept_at(strand, what);
-    return RS_LIKELY(at < RARRAY_LEN(machine->kept)) ? RARRAY_PTR(machine->kept)[at] : mrb_nil_value();
+/* The engine has given it that name. */
+static inline void rsm_strand_named(rsm_machine *machine, rsm_strand *strand, rs_id id) {
+    strand->id = id;
+    strand->kept = rsm_values_place(&machine->kept, (mrb_int)RSM_KEPT * rs_id_index(id));
 }
+
+static inline mrb_value rsm_kept(const rsm_strand *strand, rsm_kept_for what) { return strand->kept[what]; }
 
 static inline void rsm_keep(mrb_state *mrb, rsm_machine *machine, const rsm_strand *strand, rsm_kept_for what, mrb_value value) {
-    mrb_int at = rsm_kept_at(strand, what);
-    if (RS_UNLIKELY(at >= RARRAY_LEN(machine->kept))) {
-        mrb_ary_set(mrb, machine->kept, at, value);
-    } else {
-        RARRAY_PTR(machine->kept)[at] = value;
-        mrb_field_write_barrier_value(mrb, mrb_basic_ptr(machine->kept), value);
-    }
+    strand->kept[what] = value;
+    mrb_value page = rsm_values_page(&machine->kept, (mrb_int)RSM_KEPT * rs_id_index(strand->id));
+    mrb_field_write_barrier_value(mrb, mrb_basic_ptr(page), value);
 }
 
-static inline void rsm_forget_kept(rsm_machine *machine, const rsm_strand *strand) {
-    mrb_value *first = RARRAY_PTR(machine->kept) + rsm_kept_at(strand, 0), *end = RARRAY_PTR(machine->kept) + RARRAY_LEN(machine->kept);
-    for (int what = 0; what < RSM_KEPT && first + what < end; what++) first[what] = mrb_nil_value();
+static inline void rsm_forget_kept(const rsm_strand *strand) {
+    for (int what = 0; what < RSM_KEPT; what++) strand->kept[what] = mrb_nil_value();
 }
 
 /* --- workers.c --- */
@@ -171,8 +177,11 @@ static inline mrb_value rsm_workers_take(mrb_state *mrb, rsm_workers *workers) {
     return fiber;
 }
 
+/* What an Array holds of mruby's own making (MRB_ARY_LENGTH_MAX), or less. Those above are left to the collector. */
+#define RSM_WORKERS_MAX 65536
+
 static inline void rsm_workers_put(mrb_state *mrb, rsm_workers *workers, mrb_value fiber) {
-    mrb_ary_push(mrb, workers->fibers, fiber);
+    if (RS_LIKELY(rsm_workers_len(workers) < RSM_WORKERS_MAX)) mrb_ary_push(mrb, workers->fibers, fiber);
 }
 
 /* A pool of fewer is not worth shrinking. */

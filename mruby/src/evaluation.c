@@ -112,9 +112,9 @@ static mrb_value of_call(mrb_state *mrb, rsm_machine *machine, rs_id strand) {
 }
 
 mrb_value rsm_evaluation_of(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
-    mrb_value self = rsm_kept(machine, strand, RSM_KEPT_EVALUATION);
+    mrb_value self = rsm_kept(strand, RSM_KEPT_EVALUATION);
     if (!mrb_nil_p(self)) return self;
-    mrb_value proc = strand->runs_proc ? rsm_kept(machine, strand, RSM_KEPT_OBJECT) : mrb_nil_value();
+    mrb_value proc = strand->runs_proc ? rsm_kept(strand, RSM_KEPT_OBJECT) : mrb_nil_value();
     self = make(mrb, machine, proc, strand->runs_proc ? RS_EVALUATION_RUNS : RS_EVALUATION_OF_STRAND, strand->id);
     rsm_keep(mrb, machine, strand, RSM_KEPT_EVALUATION, self);
     return self;
@@ -236,7 +236,7 @@ static mrb_value evaluation_conclude_to(mrb_state *mrb, mrb_value self) {
 /* --- waiting --- */
 
 mrb_value rsm_take_resume_value(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
-    mrb_value value = rsm_kept(machine, strand, RSM_KEPT_VALUE);
+    mrb_value value = rsm_kept(strand, RSM_KEPT_VALUE);
     rsm_keep(mrb, machine, strand, RSM_KEPT_VALUE, mrb_nil_value());
     return value;
 }

@@ -49,9 +49,9 @@ static const rs_driver driver = {.on_deadlock = on_deadlock, .stack = rsm_stack,
 static void drive(rsm_machine *machine) {
     rsm_find_calls(machine->mrb, machine);
     rsm_survive_broken_pipes();
-    machine->root.id = machine->engine.root;
     machine->root.raises = mrb_nil_value();
     rs_machine_drive(&machine->engine, &driver, machine, &machine->root);
+    rsm_strand_named(machine, &machine->root, machine->engine.root);
     machine->thread = pthread_self();
     machine->open = true;
 }
@@ -171,12 +171,6 @@ static mrb_value machine_metrics(mrb_state *mrb, mrb_value self) {
 
 /* --- the gem --- */
 
-static mrb_value kept_array(mrb_state *mrb, mrb_value self, mrb_sym name) {
-    mrb_value array = mrb_ary_new(mrb);
-    mrb_iv_set(mrb, self, name, array);
-    return array;
-}
-
 rsm_machine *rsm_machine_new(mrb_state *mrb) {
     static _Atomic uint64_t made;
     rsm_machine *machine = mrb_calloc(mrb, 1, sizeof(*machine));
@@ -184,8 +178,10 @@ rsm_machine *rsm_machine_new(mrb_state *mrb) {
     machine->number = atomic_fetch_add(&made, 1);
     machine->root_context = mrb->root_c;
     machine->self = mrb_obj_value(mrb_data_object_alloc(mrb, rsm_class(mrb, "Machine"), machine, &machine_type));
-    machine->kept = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "kept"));
-    machine->workers.fibers = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "workers"));
+    rsm_values_init(mrb, &machine->kept, machine->self, mrb_intern_lit(mrb, "kept"));
+    rsm_values_add_page(mrb, &machine->kept);
+    machine->workers.fibers = mrb_ary_new(mrb);
+    mrb_iv_set(mrb, machine->self, mrb_intern_lit(mrb, "workers"), machine->workers.fibers);
     machine->strand_class = rsm_class(mrb, "Strand");
     machine->cancelled_class = rsm_class(mrb, "Cancelled");
     machine->terminated_class = rsm_class(mrb, "TerminatedError");

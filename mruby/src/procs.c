@@ -54,13 +54,17 @@ static mrb_value block_of(mrb_state *mrb, rsm_machine *machine, mrb_value self) 
 
 enum { START_PROC, START_BLOCK, START_EVALUATION, START_VALUES };
 
+/* Of one batch, for their values are in one Array of mruby's, which holds 131,072. */
+#define STARTS_MAX 32768u
+
 static rsm_strand *new_batch(mrb_state *mrb, rsm_machine *machine, rs_scope *scope) {
     if (!rs_batch_reserve(&machine->engine, 1)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
+    rsm_reserve_kept(mrb, machine);
     mrb_value starts = mrb_ary_new(mrb);
     rsm_strand *strand = new_strand(mrb, machine);
     rs_strand *engine = rs_batch_spawn(&machine->engine, scope, strand);
     if (!engine) no_room(mrb, machine, strand);
-    strand->id = rs_strand_id(engine);
+    rsm_strand_named(machine, strand, rs_strand_id(engine));
     strand->has_batch = true;
     rsm_keep(mrb, machine, strand, RSM_KEPT_STARTS, starts);
     return strand;
@@ -76,8 +80,9 @@ static void start(mrb_state *mrb, mrb_value self, mrb_value evaluation) {
     mrb_value values[START_VALUES] = {[START_PROC] = self, [START_BLOCK] = block, [START_EVALUATION] = evaluation};
     rs_scope *scope = rsm_run_scope(machine);
     rs_batch *batch = rs_batch_open(&machine->engine, scope);
+    if (RS_UNLIKELY(batch && batch->len == STARTS_MAX)) batch = NULL;
     rsm_strand *strand = batch ? rs_strand_find(&machine->engine.strands, batch->strand)->user : new_batch(mrb, machine, scope);
-    mrb_value starts = rsm_kept(machine, strand, RSM_KEPT_STARTS);
+    mrb_value starts = rsm_kept(strand, RSM_KEPT_STARTS);
     for (int i = 0; i < START_VALUES; i++) mrb_ary_push(mrb, starts, values[i]);
     if (!rs_batch_add(batch ? batch : engine_of(machine, strand)->batch)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
 }
@@ -111,10 +116,11 @@ static mrb_value proc_call_nonblock(mrb_state *mrb, mrb_value self) {
     mrb_value block = block_of(mrb, machine, self);
     rsm_check_boundary(mrb);
     rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
+    rsm_reserve_kept(mrb, machine);
     rsm_strand *me = rsm_running(machine), *strand = new_strand(mrb, machine);
     rs_strand *engine = rs_spawn_first(&machine->engine, rsm_run_scope(machine), strand);
     if (!engine) no_room(mrb, machine, strand);
-    strand->id = rs_strand_id(engine);
+    rsm_strand_named(machine, strand, rs_strand_id(engine));
     rs_strand_awaits_turn(engine);
     rsm_keep(mrb, machine, strand, RSM_KEPT_OBJECT, self);
     rsm_keep(mrb, machine, strand, RSM_KEPT_FIBER, block);
@@ -144,7 +150,7 @@ static mrb_value begin_start(mrb_state *mrb, rsm_machine *machine, rsm_strand *s
 static mrb_value next_of_batch(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
     rs_strand *engine = engine_of(machine, strand);
     while (rs_batch_next(&machine->engine, engine)) {
-        mrb_value starts = rsm_kept(machine, strand, RSM_KEPT_STARTS);
+        mrb_value starts = rsm_kept(strand, RSM_KEPT_STARTS);
         const mrb_value *values = RARRAY_PTR(starts) + START_VALUES * (engine->batch->at - 1);
         mrb_value evaluation = values[START_EVALUATION];
         if (mrb_nil_p(evaluation) || !rsm_is_concluded(mrb, evaluation)) return begin_start(mrb, machine, strand, values);
@@ -154,7 +160,7 @@ static mrb_value next_of_batch(mrb_state *mrb, rsm_machine *machine, rsm_strand 
 }
 
 mrb_value rsm_first_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
-    if (!strand->has_batch) return rsm_kept(machine, strand, RSM_KEPT_FIBER);
+    if (!strand->has_batch) return rsm_kept(strand, RSM_KEPT_FIBER);
     mrb_value block = next_of_batch(mrb, machine, strand);
     return mrb_nil_p(block) ? nothing(mrb) : block;
 }
@@ -163,12 +169,13 @@ typedef rs_strand *hand_over_function(rs_machine *machine, rs_strand *strand, vo
 
 static void hand_over(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, hand_over_function *to) {
     rs_strand *engine = engine_of(machine, strand);
+    rsm_reserve_kept(mrb, machine);
     rsm_strand *other = new_strand(mrb, machine);
     rs_strand *taker = to(&machine->engine, engine, other);
     if (taker) {
-        other->id = rs_strand_id(taker);
+        rsm_strand_named(machine, other, rs_strand_id(taker));
         other->has_batch = true;
-        rsm_keep(mrb, machine, other, RSM_KEPT_STARTS, rsm_kept(machine, strand, RSM_KEPT_STARTS));
+        rsm_keep(mrb, machine, other, RSM_KEPT_STARTS, rsm_kept(strand, RSM_KEPT_STARTS));
     } else {
         rsm_spare_run(machine, other);
     }
@@ -191,7 +198,7 @@ mrb_value rsm_next_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand)
 }
 
 void rsm_run_ended(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value value, mrb_value error) {
-    mrb_value result = mrb_nil_p(error) ? value : error, evaluation = rsm_kept(machine, strand, RSM_KEPT_EVALUATION);
+    mrb_value result = mrb_nil_p(error) ? value : error, evaluation = rsm_kept(strand, RSM_KEPT_EVALUATION);
     if (strand->never_ran) result = rsm_error(mrb, "TerminatedError", "the evaluation was cancelled before it had a result");
     if (!mrb_nil_p(evaluation)) result = rsm_evaluation_ended(mrb, machine, evaluation, result);
     if (!strand->caller) return;
@@ -203,14 +210,14 @@ void rsm_run_ended(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb
 static mrb_value machine_proc(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_strand *strand = rsm_running(machine);
-    return strand->runs_proc ? rsm_kept(machine, strand, RSM_KEPT_OBJECT) : mrb_nil_value();
+    return strand->runs_proc ? rsm_kept(strand, RSM_KEPT_OBJECT) : mrb_nil_value();
 }
 
 /* Machine#__raised_by_caller?: whether the caller of this run, which waits for it to wait or end, will raise its error. */
 static mrb_value machine_raised_by_caller_p(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_strand *strand = rsm_running(machine);
-    mrb_value evaluation = rsm_kept(machine, strand, RSM_KEPT_EVALUATION);
+    mrb_value evaluation = rsm_kept(strand, RSM_KEPT_EVALUATION);
     return mrb_bool_value(strand->caller && (mrb_nil_p(evaluation) || !rsm_is_concluded(mrb, evaluation)));
 }
 

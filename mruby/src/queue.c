@@ -1,6 +1,6 @@
 /* queue: Ringspun::Queue and SizedQueue, with the semantics of Ruby's. Their rules are the engine's (flow/queue.h).
  *
- * What the engine has of an item is its index in an Array of the queue, which keeps it alive inside as well as on the way from or to
+ * What the engine has of an item is its index in a row of the queue, which keeps it alive inside as well as on the way from or to
  * a strand that waits. At an index that is free stands the one that is free after it.
  */
 #include "binding.h"
@@ -11,13 +11,10 @@
 typedef struct {
     rsm_machine *machine;
     rs_queue engine;
-    mrb_value items;            /* Array */
+    rsm_values items;
     mrb_int kept;
     mrb_int free;               /* an index; -1: none */
 } rsm_queue;
-
-/* So many indices stay when nothing is kept. */
-#define INDICES_MAX 1024
 
 static void queue_free(mrb_state *mrb, void *data) {
     if (data) rs_queue_free(&((rsm_queue *)data)->engine);
@@ -37,19 +34,24 @@ static rsm_queue *get(mrb_state *mrb, mrb_value self) {
 /* --- items --- */
 
 static uint64_t keep(mrb_state *mrb, rsm_queue *queue, mrb_value item) {
-    mrb_int index = queue->free < 0 ? RARRAY_LEN(queue->items) : queue->free;
-    if (queue->free >= 0) queue->free = mrb_fixnum(RARRAY_PTR(queue->items)[index]);
-    mrb_ary_set(mrb, queue->items, index, item);
+    mrb_int index = queue->free;
+    if (index < 0) {
+        index = queue->items.len;
+        rsm_values_push(mrb, &queue->items, item);
+    } else {
+        queue->free = mrb_fixnum(*rsm_values_place(&queue->items, index));
+        rsm_values_set(mrb, &queue->items, index, item);
+    }
     queue->kept++;
     return (uint64_t)index;
 }
 
 static mrb_value take(mrb_state *mrb, rsm_queue *queue, uint64_t index) {
-    mrb_value item = RARRAY_PTR(queue->items)[index];
-    mrb_ary_set(mrb, queue->items, (mrb_int)index, mrb_fixnum_value(queue->free));
+    mrb_value *place = rsm_values_place(&queue->items, (mrb_int)index), item = *place;
+    *place = mrb_fixnum_value(queue->free);
     queue->free = (mrb_int)index;
-    if (RS_LIKELY(--queue->kept > 0 || RARRAY_LEN(queue->items) <= INDICES_MAX)) return item;
-    mrb_ary_clear(mrb, queue->items);
+    if (RS_LIKELY(--queue->kept > 0 || queue->items.len <= RSM_PAGE)) return item;
+    rsm_values_clear(mrb, &queue->items);
     queue->free = -1;
     return item;
 }
@@ -168,8 +170,8 @@ static int64_t max_arg(mrb_state *mrb) { return rsm_int_arg(mrb, mrb_get_arg1(mr
 
 static void make(mrb_state *mrb, mrb_value self) {
     rsm_refuse_again(mrb, self);
-    mrb_value items = mrb_ary_new(mrb);
-    mrb_iv_set(mrb, self, mrb_intern_lit(mrb, "items"), items);
+    rsm_values items;
+    rsm_values_init(mrb, &items, self, mrb_intern_lit(mrb, "items"));
     rsm_queue *queue = mrb_calloc(mrb, 1, sizeof(*queue));
     queue->items = items;
     queue->free = -1;

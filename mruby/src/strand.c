@@ -17,12 +17,13 @@ static rs_strand *find(const rsm_machine *machine, const rsm_strand *strand) {
 /* --- beginning --- */
 
 mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_value block) {
+    rsm_reserve_kept(mrb, machine);
     rsm_strand *strand = mrb_calloc(mrb, 1, sizeof(*strand));
     struct RData *data = mrb_data_object_alloc(mrb, machine->strand_class, strand, &strand_type);
     mrb_value handle = mrb_obj_value(data);
     rs_strand *engine = rs_spawn(&machine->engine, scope ? &scope->engine : rsm_run_scope(machine), strand);
     if (!engine) mrb_raise(mrb, rsm_class(mrb, "LimitError"), "no room for one more strand");
-    strand->id = rs_strand_id(engine);
+    rsm_strand_named(machine, strand, rs_strand_id(engine));
     strand->scope = scope;
     if (scope) scope->children++;
     strand->raises = mrb_nil_value();
@@ -53,7 +54,7 @@ static void clear_stack(mrb_state *mrb) {
 }
 
 static void keep_outcome(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value value, mrb_value error) {
-    mrb_value handle = rsm_kept(machine, strand, RSM_KEPT_OBJECT);
+    mrb_value handle = rsm_kept(strand, RSM_KEPT_OBJECT);
     strand->outcome = (uint8_t)outcome_of(mrb, machine, error);
     mrb_value result = strand->outcome == RSM_FAILED ? error : value;
     if (!mrb_nil_p(result)) mrb_iv_set(mrb, handle, machine->result_name, result);
@@ -76,9 +77,9 @@ static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
         mrb_value block = rsm_next_run(mrb, machine, strand);
         if (RS_LIKELY(!mrb_nil_p(block))) return block;
     }
-    rsm_workers_put(mrb, &machine->workers, rsm_kept(machine, strand, RSM_KEPT_FIBER));
+    rsm_workers_put(mrb, &machine->workers, rsm_kept(strand, RSM_KEPT_FIBER));
     rsm_workers_shrink(mrb, machine);
-    rsm_forget_kept(machine, strand);
+    rsm_forget_kept(strand);
     rs_finish(&machine->engine);
     if (strand->runs_proc) rsm_spare_run(machine, strand);
     else if (strand->scope) rsm_scope_child_ended(mrb, machine, strand->scope, strand, error);

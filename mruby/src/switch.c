@@ -72,7 +72,7 @@ const struct mrb_context *rsm_first_context(mrb_state *mrb) {
     rsm_machine *machine = rsm_machine_of(mrb);
     const rs_strand *running = rs_running(&machine->engine);
     if (rs_is_root(&machine->engine, running)) return machine->root_context;
-    return context_of(rsm_kept(machine, running->user, RSM_KEPT_FIBER));
+    return context_of(rsm_kept(running->user, RSM_KEPT_FIBER));
 }
 
 const void *rsm_outer_stack(const void *context) {
@@ -126,7 +126,7 @@ static mrb_value begin_new(mrb_state *mrb, rsm_machine *machine, mrb_value fiber
 
 static mrb_value begin(mrb_state *mrb, rsm_machine *machine, rs_strand *engine) {
     rsm_strand *strand = engine->user;
-    mrb_value block = strand->runs_proc ? rsm_first_run(mrb, machine, strand) : rsm_kept(machine, strand, RSM_KEPT_FIBER);
+    mrb_value block = strand->runs_proc ? rsm_first_run(mrb, machine, strand) : rsm_kept(strand, RSM_KEPT_FIBER);
     mrb_value fiber = rsm_workers_take(mrb, &machine->workers);
     bool is_new = mrb_nil_p(fiber);
     if (is_new) fiber = mrb_fiber_new(mrb, mrb_proc_ptr(worker_body(mrb)));

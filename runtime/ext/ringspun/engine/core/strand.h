@@ -100,6 +100,9 @@ static inline rs_strand *rs_strand_at(const rs_strands *strands, uint32_t index)
     return RS_SLAB_AT(&strands->slab, rs_strand, index);
 }
 
+/* How many indices were ever given out: that of the next strand is this at most. */
+static inline uint32_t rs_strands_names(const rs_strands *strands) { return rs_slab_len(&strands->slab); }
+
 /* How many have not ended. */
 static inline uint32_t rs_strands_live(const rs_strands *strands) { return strands->slab.used; }
 
