@@ -258,11 +258,6 @@ module Ringspun
   module KernelMethods
     private
 
-    # Runs the block with the arguments in a strand of its own, after those that are ready; returns the Evaluation at once.
-    def concurrently(*arguments, **options, &block)
-      Ringspun::ConcurrentProc.new(&block).call_detached(*arguments, **options)
-    end
-
     # A ConcurrentProc, whose evaluations are of that class.
     def concurrent_proc(evaluation_class = nil, &block) = Ringspun::ConcurrentProc.new(evaluation_class, &block)
 

@@ -29,6 +29,7 @@
 #include <mruby/array.h>
 #include <mruby/class.h>
 #include <mruby/data.h>
+#include <mruby/internal.h>
 #include <mruby/proc.h>
 #include <mruby/variable.h>
 
@@ -51,13 +52,20 @@ typedef enum { RSM_LIVES, RSM_DONE, RSM_FAILED, RSM_CANCELLED } rsm_outcome;
 struct rsm_strand {
     struct mrb_context *context; /* where it waits; NULL: it has not begun */
     rsm_epilogue epilogue;
-    rs_op *op;                  /* that it waits for */
-    rsm_answer answer;          /* of that */
-    rsm_strand *joins;
+    union {                     /* what it waits for */
+        struct {
+            rs_op *op;
+            rsm_answer answer;  /* of that */
+        };
+        rsm_strand *joins;
+        struct {
+            rsm_strand *callee; /* whose first wait or end it is (call_nonblock); NULL: that has ended */
+            rs_turn turn;       /* its own, meanwhile */
+        };
+        rsm_strand *spare;      /* of a strand that has ended: the next whose memory is for runs of procs */
+    };
     rsm_scope *scope;           /* whose block has spun it; NULL: it belongs to a run */
-    rsm_strand *callee;         /* whose first wait or end it waits for (call_nonblock); NULL: that has ended */
-    rsm_strand *caller;         /* the same from the other side */
-    rs_turn turn;               /* its own, meanwhile */
+    rsm_strand *caller;         /* whose `callee` it is */
     mrb_value *kept;            /* RSM_KEPT of them, in the machine's row */
     mrb_value raises;           /* Array, registered with the collector: to be raised where it waits; nil: nothing */
     rs_id id;
@@ -108,10 +116,10 @@ struct rsm_machine {
     rsm_values kept;            /* by the index of a strand, several for each (rsm_kept) */
     rsm_workers workers;
     rs_links streams;           /* those that have a descriptor */
-    rsm_strand *spare_runs;     /* memory for runs of procs, linked by `callee` */
+    rsm_strand *spare_runs;     /* memory for runs of procs, linked by `spare` */
     struct RClass *strand_class, *cancelled_class, *terminated_class, *stream_class, *evaluation_class;
     rsm_call plain_call, call_with_arguments;
-    mrb_sym block_name, evaluation_class_name, kept_name, result_name; /* to look one up takes longer than a wait */
+    mrb_sym block_name, evaluation_class_name, proc_name, result_name; /* to look one up takes longer than a wait */
 };
 
 /* The machine of that state, which is open. */
@@ -164,6 +172,11 @@ static inline void rsm_keep(mrb_state *mrb, rsm_machine *machine, const rsm_stra
 
 static inline void rsm_forget_kept(const rsm_strand *strand) {
     for (int what = 0; what < RSM_KEPT; what++) strand->kept[what] = mrb_nil_value();
+}
+
+/* A variable of an object of ours, also of one that the program has frozen. */
+static inline void rsm_force_variable(mrb_state *mrb, mrb_value object, mrb_sym name, mrb_value value) {
+    mrb_obj_iv_set_force(mrb, mrb_obj_ptr(object), name, value);
 }
 
 /* --- workers.c --- */
@@ -400,7 +413,7 @@ static inline mrb_value rsm_integer(mrb_state *mrb, uint64_t number) {
 
 void rsm_init_simulation(mrb_state *mrb, struct RClass *module);
 void rsm_init_evaluation(mrb_state *mrb, struct RClass *module, struct RClass *machine);
-void rsm_init_procs(mrb_state *mrb, struct RClass *machine);
+void rsm_init_procs(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 void rsm_init_io(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 void rsm_init_stream(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 void rsm_init_socket(mrb_state *mrb, struct RClass *module, struct RClass *machine);

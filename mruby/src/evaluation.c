@@ -7,7 +7,6 @@
 
 #include <mruby/array.h>
 #include <mruby/error.h>
-#include <mruby/internal.h>
 #include <mruby/version.h>
 
 /* What Ringspun::Evaluation points to. */
@@ -15,11 +14,11 @@ struct rsm_evaluation {
     rs_evaluation engine;
     rs_id strand;               /* that runs it; RS_NO_ID: none, or none any more */
     uint64_t machine;           /* its number */
-    mrb_value kept;             /* Array, which its object keeps alive */
+    bool cancelled;             /* by conclude_to */
 };
 
-/* What is in there. */
-enum { RESULT, PROC, CANCELS };
+/* Its proc, its result and the error that ends it are variables of its object. */
+#define CANCELS mrb_intern_lit(mrb, "cancels")
 
 static void evaluation_free(mrb_state *mrb, void *data) {
     rs_evaluation_free(&((rsm_evaluation *)data)->engine);
@@ -45,8 +44,7 @@ static mrb_value make(mrb_state *mrb, rsm_machine *machine, mrb_value proc, rs_e
     *evaluation = (rsm_evaluation){.strand = strand, .machine = machine->number};
     rs_evaluation_init(&evaluation->engine, state);
     mrb_value self = mrb_obj_value(mrb_data_object_alloc(mrb, class, evaluation, &evaluation_type));
-    evaluation->kept = mrb_ary_new_from_values(mrb, 2, (mrb_value[]){mrb_nil_value(), proc});
-    mrb_iv_set(mrb, self, machine->kept_name, evaluation->kept);
+    if (!mrb_nil_p(proc)) mrb_iv_set(mrb, self, machine->proc_name, proc);
     if (class != machine->evaluation_class) mrb_funcall_id(mrb, self, mrb_intern_lit(mrb, "initialize"), 0);
     return self;
 }
@@ -129,11 +127,14 @@ static mrb_value current(mrb_state *mrb, mrb_value class) {
 
 /* --- concluding --- */
 
-static mrb_value result_of(mrb_state *mrb, const rsm_evaluation *evaluation) { return mrb_ary_ref(mrb, evaluation->kept, RESULT); }
+static mrb_value result_of(mrb_state *mrb, const rsm_machine *machine, mrb_value self) {
+    return mrb_iv_get(mrb, self, machine->result_name);
+}
 
 /* Whoever has concluded it waits no longer, nor is anything raised for it. */
-static void left(mrb_state *mrb, rsm_machine *machine, rsm_evaluation *evaluation) {
-    mrb_value cancels = mrb_ary_ref(mrb, evaluation->kept, CANCELS);
+static void left(mrb_state *mrb, rsm_machine *machine, mrb_value self) {
+    rsm_evaluation *evaluation = get(mrb, self);
+    mrb_value cancels = evaluation->cancelled ? mrb_iv_get(mrb, self, CANCELS) : mrb_nil_value();
     if (!mrb_nil_p(cancels)) rsm_undeliver(mrb, machine, rsm_running(machine), cancels);
     evaluation->strand = RS_NO_ID;
     rs_evaluation_unwound(&machine->engine, &evaluation->engine);
@@ -142,11 +143,11 @@ static void left(mrb_state *mrb, rsm_machine *machine, rsm_evaluation *evaluatio
 mrb_value rsm_evaluation_ended(mrb_state *mrb, rsm_machine *machine, mrb_value self, mrb_value result) {
     rsm_evaluation *evaluation = get(mrb, self);
     if (!rs_is_concluded(&evaluation->engine)) {
-        mrb_ary_set(mrb, evaluation->kept, RESULT, result);
+        rsm_force_variable(mrb, self, machine->result_name, result);
         rs_evaluation_conclude(&machine->engine, &evaluation->engine, 0);
     }
-    left(mrb, machine, evaluation);
-    return result_of(mrb, evaluation);
+    left(mrb, machine, self);
+    return result_of(mrb, machine, self);
 }
 
 bool rsm_is_concluded(mrb_state *mrb, mrb_value self) { return rs_is_concluded(&get(mrb, self)->engine); }
@@ -165,7 +166,7 @@ mrb_value rsm_raise_or_return(mrb_state *mrb, mrb_value result) {
 
 static mrb_value after_unwound(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
     rsm_raise_wake(mrb, machine, kind);
-    return rsm_raise_or_return(mrb, result_of(mrb, get(mrb, mrb->c->ci->stack[1])));
+    return rsm_raise_or_return(mrb, result_of(mrb, machine, mrb->c->ci->stack[1]));
 }
 
 /* Whoever has concluded a call goes on before its caller. */
@@ -198,7 +199,7 @@ static mrb_value evaluation_concluded_p(mrb_state *mrb, mrb_value self) { return
 /* Evaluation#__concluded_by?(error): whether that is what conclude_to has sent. */
 static mrb_value evaluation_concluded_by_p(mrb_state *mrb, mrb_value self) {
     mrb_value error = mrb_get_arg1(mrb);
-    return mrb_bool_value(mrb_obj_eq(mrb, error, mrb_ary_ref(mrb, get(mrb, self)->kept, CANCELS)));
+    return mrb_bool_value(mrb_obj_eq(mrb, error, mrb_iv_get(mrb, self, CANCELS)));
 }
 
 static mrb_value after_unwinding(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
@@ -220,11 +221,12 @@ static mrb_value evaluation_conclude_to(mrb_state *mrb, mrb_value self) {
     rs_strand *running = rs_running(&machine->engine), *strand = rs_strand_find(&machine->engine.strands, evaluation->strand);
     bool unwinds = evaluation->engine.state == RS_EVALUATION_RUNS && strand && strand != running;
     if (unwinds) rsm_check_boundary(mrb);
-    mrb_ary_set(mrb, evaluation->kept, RESULT, result);
+    rsm_force_variable(mrb, self, machine->result_name, result);
     rs_evaluation_conclude_to(&machine->engine, &evaluation->engine, 0, unwinds);
     if (!unwinds) return mrb_nil_value();
     mrb_value error = rsm_error(mrb, "Cancelled", "cancelled: its evaluation was concluded");
-    mrb_ary_set(mrb, evaluation->kept, CANCELS, error);
+    rsm_force_variable(mrb, self, CANCELS, error);
+    evaluation->cancelled = true;
     rsm_deliver(mrb, machine, strand, error, true);
     if (rs_park_begin(&machine->engine, RS_WAIT_EVALUATION, 0, RS_NEVER) == 0) { /* no rs_await_begin: a resume may not end it */
         rsm_raise_wake(mrb, machine, machine->engine.refusal);
@@ -252,8 +254,8 @@ static bool ended_by_resume(mrb_state *mrb, rsm_machine *machine, rs_wake_kind k
 
 static mrb_value after_await(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
     if (ended_by_resume(mrb, machine, kind)) return rsm_take_resume_value(mrb, machine, strand);
-    const rsm_evaluation *evaluation = get(mrb, mrb->c->ci->stack[0]);
-    return RS_LIKELY(rs_is_concluded(&evaluation->engine)) ? result_of(mrb, evaluation) : when_passed(mrb);
+    mrb_value self = mrb->c->ci->stack[0];
+    return RS_LIKELY(rsm_is_concluded(mrb, self)) ? result_of(mrb, machine, self) : when_passed(mrb);
 }
 
 static mrb_value await(mrb_state *mrb, rsm_machine *machine, rs_list *list, mrb_value within, rsm_epilogue epilogue) {
@@ -274,7 +276,7 @@ static mrb_value evaluation_await(mrb_state *mrb, mrb_value self) {
     mrb_value within = mrb_get_argv(mrb)[0];
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_evaluation *evaluation = get_here(mrb, machine, self);
-    if (rs_is_concluded(&evaluation->engine)) return result_of(mrb, evaluation);
+    if (rs_is_concluded(&evaluation->engine)) return result_of(mrb, machine, self);
     refuse_that_of_strand(mrb, evaluation, "it has no result");
     if (evaluation->strand == rsm_running(machine)->id) {
         mrb_raise(mrb, rsm_class(mrb, "UsageError"),
@@ -316,7 +318,7 @@ static mrb_value evaluation_waiting_p(mrb_state *mrb, mrb_value self) {
     return mrb_bool_value(rs_may_resume(&machine->engine, id) == RS_RESUMED);
 }
 
-static mrb_value evaluation_proc(mrb_state *mrb, mrb_value self) { return mrb_ary_ref(mrb, get(mrb, self)->kept, PROC); }
+static mrb_value evaluation_proc(mrb_state *mrb, mrb_value self) { return mrb_iv_get(mrb, self, rsm_machine_of(mrb)->proc_name); }
 
 /* --- runs that begin later --- */
 

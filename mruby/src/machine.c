@@ -189,7 +189,7 @@ rsm_machine *rsm_machine_new(mrb_state *mrb) {
     machine->evaluation_class = rsm_class(mrb, "Evaluation");
     machine->block_name = mrb_intern_lit(mrb, "@block");
     machine->evaluation_class_name = mrb_intern_lit(mrb, "@evaluation_class");
-    machine->kept_name = mrb_intern_lit(mrb, "kept");
+    machine->proc_name = mrb_intern_lit(mrb, "proc");
     machine->result_name = mrb_intern_lit(mrb, "result");
     return machine;
 }
@@ -208,7 +208,7 @@ void mrb_mruby_ringspun_gem_init(mrb_state *mrb) {
     rsm_init_scope(mrb, module, class);
     rsm_init_wait(mrb, module, class);
     rsm_init_evaluation(mrb, module, class);
-    rsm_init_procs(mrb, class);
+    rsm_init_procs(mrb, module, class);
     rsm_init_io(mrb, module, class);
     rsm_init_stream(mrb, module, class);
     rsm_init_socket(mrb, module, class);

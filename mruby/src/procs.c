@@ -7,23 +7,24 @@
 
 #include <mruby/array.h>
 #include <mruby/error.h>
+#include <mruby/hash.h>
 
 static rsm_strand *new_strand(mrb_state *mrb, rsm_machine *machine) {
     rsm_strand *strand = machine->spare_runs;
-    if (RS_LIKELY(strand != NULL)) machine->spare_runs = strand->callee;
+    if (RS_LIKELY(strand != NULL)) machine->spare_runs = strand->spare;
     else strand = mrb_malloc(mrb, sizeof(*strand));
     *strand = (rsm_strand){.raises = mrb_nil_value(), .runs_proc = true};
     return strand;
 }
 
 void rsm_spare_run(rsm_machine *machine, rsm_strand *strand) {
-    strand->callee = machine->spare_runs;
+    strand->spare = machine->spare_runs;
     machine->spare_runs = strand;
 }
 
 void rsm_free_spare_runs(mrb_state *mrb, rsm_machine *machine) {
     for (rsm_strand *strand; (strand = machine->spare_runs) != NULL;) {
-        machine->spare_runs = strand->callee;
+        machine->spare_runs = strand->spare;
         mrb_free(mrb, strand);
     }
 }
@@ -35,14 +36,13 @@ static mrb_noreturn void no_room(mrb_state *mrb, rsm_machine *machine, rsm_stran
 
 /* --- beginning --- */
 
-/* What the run calls: the proc's block, or with arguments a Start of mrblib, which hands them over. */
-static mrb_value block_of(mrb_state *mrb, rsm_machine *machine, mrb_value self) {
-    mrb_value block = mrb_iv_get(mrb, self, machine->block_name);
-    if (RS_LIKELY(mrb_get_argc(mrb) == 0 && mrb->c->ci->nk == 0 && !mrb_block_given_p(mrb))) return block;
-    const mrb_value *arguments;
-    mrb_int count;
-    mrb_value given, options;
-    mrb_get_args(mrb, "*:&", &arguments, &count, &(mrb_kwargs){.rest = &options}, &given);
+/* Whether the running method was given nothing. Callers that hand on what they were given may say so with empty ones. */
+static bool is_plain(mrb_state *mrb) { return mrb_get_argc(mrb) == 0 && mrb->c->ci->nk == 0; }
+
+/* A Start of mrblib, which hands over what the running method was given. */
+static mrb_value start_with(mrb_state *mrb, rsm_machine *machine, mrb_value block, const mrb_value *arguments, mrb_int count,
+                            mrb_value options, mrb_value given) {
+    if (count == 0 && mrb_hash_empty_p(mrb, options) && mrb_nil_p(given)) return block;
     struct RClass *class = mrb_class_get_under(mrb, rsm_class(mrb, "ConcurrentProc"), "Start");
     mrb_value start = mrb_obj_value(mrb_obj_alloc(mrb, MRB_TT_OBJECT, class));
     mrb_iv_set(mrb, start, machine->block_name, block);
@@ -50,6 +50,17 @@ static mrb_value block_of(mrb_state *mrb, rsm_machine *machine, mrb_value self) 
     mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@options"), options);
     mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@given"), given);
     return start;
+}
+
+/* What the run calls: the proc's block, or with arguments a Start. */
+static mrb_value block_of(mrb_state *mrb, rsm_machine *machine, mrb_value self) {
+    mrb_value block = mrb_iv_get(mrb, self, machine->block_name);
+    if (RS_LIKELY(is_plain(mrb) && !mrb_block_given_p(mrb))) return block;
+    const mrb_value *arguments;
+    mrb_int count;
+    mrb_value given, options;
+    mrb_get_args(mrb, "*:&", &arguments, &count, &(mrb_kwargs){.rest = &options}, &given);
+    return start_with(mrb, machine, block, arguments, count, options, given);
 }
 
 enum { START_PROC, START_BLOCK, START_EVALUATION, START_VALUES };
@@ -74,9 +85,7 @@ static rs_strand *engine_of(rsm_machine *machine, const rsm_strand *strand) {
     return rs_strand_find(&machine->engine.strands, strand->id);
 }
 
-static void start(mrb_state *mrb, mrb_value self, mrb_value evaluation) {
-    rsm_machine *machine = rsm_machine_of(mrb);
-    mrb_value block = block_of(mrb, machine, self);
+static void start(mrb_state *mrb, rsm_machine *machine, mrb_value self, mrb_value block, mrb_value evaluation) {
     mrb_value values[START_VALUES] = {[START_PROC] = self, [START_BLOCK] = block, [START_EVALUATION] = evaluation};
     rs_scope *scope = rsm_run_scope(machine);
     rs_batch *batch = rs_batch_open(&machine->engine, scope);
@@ -89,15 +98,34 @@ static void start(mrb_state *mrb, mrb_value self, mrb_value evaluation) {
 
 /* Begins a run after the strands that are ready have had their turn, and returns its evaluation. */
 static mrb_value proc_call_detached(mrb_state *mrb, mrb_value self) {
-    mrb_value evaluation = rsm_evaluation_to_start(mrb, rsm_machine_of(mrb), self);
-    start(mrb, self, evaluation);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    mrb_value evaluation = rsm_evaluation_to_start(mrb, machine, self);
+    start(mrb, machine, self, block_of(mrb, machine, self), evaluation);
     return evaluation;
 }
 
 /* The same without an evaluation: errors reach the error handlers alone. */
 static mrb_value proc_call_and_forget(mrb_state *mrb, mrb_value self) {
-    start(mrb, self, mrb_nil_value());
+    rsm_machine *machine = rsm_machine_of(mrb);
+    start(mrb, machine, self, block_of(mrb, machine, self), mrb_nil_value());
     return mrb_nil_value();
+}
+
+/* Runs the block with the arguments in a strand of its own, after those that are ready; returns the Evaluation at once. In C, for in
+ * Ruby a method that hands its arguments on makes an Array and a Hash for each call. */
+static mrb_value kernel_concurrently(mrb_state *mrb, mrb_value self) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    const mrb_value *arguments = NULL;
+    mrb_int count = 0;
+    mrb_value block, options = mrb_nil_value();
+    if (is_plain(mrb)) mrb_get_args(mrb, "&", &block);
+    else mrb_get_args(mrb, "*:&", &arguments, &count, &(mrb_kwargs){.rest = &options}, &block);
+    mrb_value class = mrb_obj_value(rsm_class(mrb, "ConcurrentProc"));
+    mrb_value proc = mrb_funcall_with_block(mrb, class, mrb_intern_lit(mrb, "new"), 0, NULL, block);
+    mrb_value evaluation = rsm_evaluation_to_start(mrb, machine, proc);
+    if (!mrb_nil_p(options)) block = start_with(mrb, machine, block, arguments, count, options, mrb_nil_value());
+    start(mrb, machine, proc, block, evaluation);
+    return evaluation;
 }
 
 static mrb_value after_first_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
@@ -229,7 +257,9 @@ static mrb_value machine_raise_in_root(mrb_state *mrb, mrb_value self) {
     return mrb_nil_value();
 }
 
-void rsm_init_procs(mrb_state *mrb, struct RClass *machine) {
+void rsm_init_procs(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
+    struct RClass *kernel = mrb_define_module_under(mrb, module, "KernelMethods");
+    mrb_define_method(mrb, kernel, "concurrently", kernel_concurrently, MRB_ARGS_ANY());
     struct RClass *proc = rsm_class(mrb, "ConcurrentProc");
     mrb_define_method(mrb, proc, "call_nonblock", proc_call_nonblock, MRB_ARGS_ANY());
     mrb_define_method(mrb, proc, "call_detached", proc_call_detached, MRB_ARGS_ANY());

@@ -57,7 +57,7 @@ static void keep_outcome(mrb_state *mrb, rsm_machine *machine, rsm_strand *stran
     mrb_value handle = rsm_kept(strand, RSM_KEPT_OBJECT);
     strand->outcome = (uint8_t)outcome_of(mrb, machine, error);
     mrb_value result = strand->outcome == RSM_FAILED ? error : value;
-    if (!mrb_nil_p(result)) mrb_iv_set(mrb, handle, machine->result_name, result);
+    if (!mrb_nil_p(result)) rsm_force_variable(mrb, handle, machine->result_name, result);
 }
 
 static void forget_interrupts(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {

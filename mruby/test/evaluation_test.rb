@@ -64,4 +64,28 @@ class EvaluationTest < Minitest::Test
     end_all(other)
     assert other.concluded?
   end
+
+  # What the program may not change the machine still does.
+  def test_frozen_handles
+    in_scope do |scope|
+      strand = scope.spin { wait(0.001) and :value }.freeze
+      evaluation = concurrently { wait(0.001) and :result }.freeze
+      concluded = concurrently { wait(60) }.freeze
+      machine.yield
+      assert_equal :concluded, concluded.conclude_to(:early)
+      assert_equal [:value, :result, :early], [strand.await, evaluation.await_result, concluded.await_result]
+      assert_equal [:concluded, :now], [(unstarted = concurrently { flunk }.freeze).conclude_to(:now), unstarted.await_result]
+    end
+  end
+
+  def test_what_concurrently_hands_over
+    assert_equal 1, concurrently(1) { |one| one }.await_result
+    assert_equal [1, 2, { key: 3 }], concurrently(1, 2, key: 3) { |*all, **options| [*all, options] }.await_result
+    assert_equal [[], {}], concurrently(*[], **{}) { |*all, **options| [all, options] }.await_result
+    assert_equal [[{}], {}], concurrently({}) { |*all, **options| [all, options] }.await_result
+    [-> { concurrently }, -> { concurrently(1) }, -> { concurrently(key: 1) }].each do |call|
+      assert_includes assert_raises(Ringspun::UsageError) { call.call }.message, "block"
+    end
+    assert_equal 5, Ringspun.concurrently { 5 }.await_result
+  end
 end
