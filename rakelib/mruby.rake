@@ -27,6 +27,7 @@ MRUBY_BUILDS = {
   "gc_stress" => ["-fsanitize=address", *MRUBY_SANITIZE, "-DMRB_GC_STRESS", "-DMRB_DEBUG"],
   "threads" => ["-fsanitize=thread", *MRUBY_SANITIZE],
   "alone" => %w[-O1],
+  "small" => %w[-Os],
   "int32" => %w[-O1 -DMRB_INT32],
   "nan_boxing" => %w[-O1 -DMRB_NAN_BOXING],
   "float_objects" => %w[-O1 -DMRB_WORDBOX_NO_FLOAT_TRUNCATE]
@@ -68,6 +69,14 @@ task "mruby:#{MRUBY_PEER}" do
   folders = ["callbacks_attachable", MRUBY_PEER].map { |gem| Gem::Specification.find_by_name(gem).full_gem_path }
   build_mruby(MRUBY_PEER, "bench/peers/mruby_concurrently/build_config.rb",
               { "BENCH_CONCURRENTLY" => folders.join(File::PATH_SEPARATOR) })
+end
+
+# The bench's floor, by the C API of the mruby that has our gem: with the defines of that build.
+task "mruby:floor" => "mruby:plain" do
+  config = "tmp/mruby/plain/host/bin/mruby-config"
+  defines, libraries = %w[--cflags --libs].map { |what| `sh #{config} #{what}`.split }
+  sh "gcc", "-O3", "-Wall", "-Wextra", *defines.grep(/\A-[DI]/), "-I#{MRUBY_SRC}/include", "bench/mruby/floor.c",
+     "-Ltmp/mruby/plain/host/lib", *libraries, "-o", "tmp/mruby/floor", verbose: false
 end
 
 def mruby_pass(name, build, files, env = {}, limit: 300)

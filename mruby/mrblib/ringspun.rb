@@ -35,6 +35,8 @@ module Ringspun
     # Runs the block in a scope. All strands spun into the scope have ended when this returns. The first error, of the block or of
     # a strand, cancels the others, and is raised when they have ended.
     def scope(deadline: nil, shield: false)
+      raise UsageError, "scope needs a block" unless block_given?
+
       scope = __open_scope(deadline, shield)
       cancelled = value = error = nil
       begin
@@ -65,9 +67,17 @@ module Ringspun
     end
 
     # Runs the block to its end: whatever cancels the strand is raised afterwards. With a deadline in seconds of its own.
-    def shield(deadline: nil, &block) = scope(deadline: deadline, shield: true, &block)
+    def shield(deadline: nil, &block)
+      raise UsageError, "shield needs a block" unless block
+
+      scope(deadline: deadline, shield: true, &block)
+    end
 
     # Cancels the block when it takes longer than that many seconds.
-    def timeout(seconds, &block) = scope(deadline: seconds, &block)
+    def timeout(seconds, &block)
+      raise UsageError, "timeout needs a block" unless block
+
+      scope(deadline: seconds, &block)
+    end
   end
 end

@@ -43,6 +43,8 @@ module Ringspun
     end
 
     def each_line(limit: 65_536, chomp: true)
+      raise UsageError, "each_line needs a block" unless block_given?
+
       while (line = read_line(limit: limit, chomp: chomp))
         yield line
       end

@@ -233,6 +233,8 @@ void rsm_raise_wake(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind);
 
 /* An Integer within these limits, or a UsageError about `what`. */
 int64_t rsm_int_arg(mrb_state *mrb, mrb_value value, int64_t min, int64_t max, const char *what);
+/* The block of a method that takes nothing else, or a UsageError. */
+mrb_value rsm_block_arg(mrb_state *mrb, const char *method);
 void rsm_check_string(mrb_state *mrb, mrb_value value, const char *what);
 
 /* What the system has answered to that request. */

@@ -37,10 +37,16 @@ static rsm_evaluation *get_here(mrb_state *mrb, const rsm_machine *machine, mrb_
     return NULL;
 }
 
+/* A proc that was allocated without `new`, or by an initialize without super, has none. */
+static struct RClass *class_for(mrb_state *mrb, rsm_machine *machine, mrb_value proc) {
+    mrb_value class = mrb_iv_get(mrb, proc, machine->evaluation_class_name);
+    if (RS_UNLIKELY(!mrb_class_p(class))) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "initialize of a ConcurrentProc has not run");
+    return mrb_class_ptr(class);
+}
+
 static mrb_value make(mrb_state *mrb, rsm_machine *machine, mrb_value proc, rs_evaluation_state state, rs_id strand) {
+    struct RClass *class = mrb_nil_p(proc) ? machine->evaluation_class : class_for(mrb, machine, proc);
     rsm_evaluation *evaluation = mrb_malloc(mrb, sizeof(*evaluation));
-    struct RClass *class = machine->evaluation_class;
-    if (!mrb_nil_p(proc)) class = mrb_class_ptr(mrb_iv_get(mrb, proc, machine->evaluation_class_name));
     *evaluation = (rsm_evaluation){.strand = strand, .machine = machine->number};
     rs_evaluation_init(&evaluation->engine, state);
     mrb_value self = mrb_obj_value(mrb_data_object_alloc(mrb, class, evaluation, &evaluation_type));

@@ -82,7 +82,7 @@ static mrb_value scope_adopt(mrb_state *mrb, mrb_value self) {
 static void take_error(mrb_state *mrb, rsm_scope *scope, mrb_value error) {
     mrb_value self = mrb_obj_value(scope->object);
     mrb_sym name = mrb_intern_lit(mrb, "first_error");
-    if (mrb_nil_p(mrb_iv_get(mrb, self, name))) mrb_iv_set(mrb, self, name, error);
+    if (mrb_nil_p(mrb_iv_get(mrb, self, name))) rsm_force_variable(mrb, self, name, error);
 }
 
 void rsm_scope_child_ended(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, const rsm_strand *child, mrb_value error) {
@@ -146,8 +146,7 @@ static mrb_value scope_first_error(mrb_state *mrb, mrb_value self) {
 }
 
 static mrb_value scope_spin(mrb_state *mrb, mrb_value self) {
-    mrb_value block;
-    mrb_get_args(mrb, "&!", &block);
+    mrb_value block = rsm_block_arg(mrb, "spin");
     return rsm_spin(mrb, rsm_machine_of(mrb), get_open(mrb, self), block);
 }
 

@@ -34,8 +34,7 @@ mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_v
 }
 
 static mrb_value machine_spin(mrb_state *mrb, mrb_value self) {
-    mrb_value block;
-    mrb_get_args(mrb, "&!", &block);
+    mrb_value block = rsm_block_arg(mrb, "spin");
     rsm_machine *machine = rsm_machine_of(mrb);
     return rsm_spin(mrb, machine, NULL, block);
 }
@@ -70,6 +69,7 @@ static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
     mrb_value value = arguments[0], error = arguments[1];
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_strand *strand = rsm_running(machine);
+    if (RS_UNLIKELY(strand == &machine->root)) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "the root strand ends with its program");
     if (strand->runs_proc) rsm_run_ended(mrb, machine, strand, value, error);
     else keep_outcome(mrb, machine, strand, value, error);
     forget_interrupts(mrb, machine, strand);
@@ -122,6 +122,9 @@ static mrb_value machine_terminate(mrb_state *mrb, mrb_value self) {
     mrb_value handle;
     mrb_get_args(mrb, "o", &handle);
     rsm_machine *machine = rsm_machine_of(mrb);
+    if (RS_UNLIKELY(!mrb_obj_is_kind_of(mrb, handle, machine->strand_class))) {
+        mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "terminate: expected a Strand, got %!v", handle);
+    }
     rs_strand *engine = find(machine, get(mrb, handle));
     if (engine) rs_scope_cancel(&machine->engine, &engine->own, RS_CANCELLED_BY_CALL);
     return mrb_nil_value();

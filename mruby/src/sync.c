@@ -31,7 +31,7 @@ bool rsm_bind(mrb_state *mrb, mrb_value self, rsm_machine **owner) {
     if (*owner && (*owner)->open) {
         mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "this %C is used by another machine", mrb_obj_class(mrb, self));
     }
-    mrb_iv_set(mrb, self, mrb_intern_lit(mrb, "machine"), machine->self);
+    rsm_force_variable(mrb, self, mrb_intern_lit(mrb, "machine"), machine->self);
     *owner = machine;
     return true;
 }

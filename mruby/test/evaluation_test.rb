@@ -88,4 +88,15 @@ class EvaluationTest < Minitest::Test
     end
     assert_equal 5, Ringspun.concurrently { 5 }.await_result
   end
+
+  class WithoutSuper < Ringspun::ConcurrentProc
+    def initialize = nil
+  end
+
+  def test_a_proc_that_was_never_initialized
+    [Ringspun::ConcurrentProc.allocate, WithoutSuper.new].each do |concurrent_proc|
+      error = assert_raises(Ringspun::UsageError) { concurrent_proc.call_detached }
+      assert_includes error.message, "initialize"
+    end
+  end
 end

@@ -178,4 +178,29 @@ class ScopeTest < Minitest::Test
     [0.0 / 0, "1", :one].each { |seconds| assert_raises(Ringspun::UsageError) { machine.timeout(seconds) { nil } } }
     assert_raises(TypeError) { wait("1") }
   end
+
+  def test_what_needs_a_block_and_what_is_no_strand
+    in_scope do |scope|
+      { "scope" => -> { machine.scope }, "timeout" => -> { machine.timeout(1) }, "shield" => -> { Ringspun.shield },
+        "spin" => -> { machine.spin }, "spin needs" => -> { scope.spin },
+        "each_line" => -> { machine.open("/dev/null") { |stream| stream.each_line } },
+        "expected a Strand, got 5" => -> { machine.terminate(5) },
+        "expected a Strand, got nil" => -> { machine.terminate(nil) } }.each do |part, call|
+        assert_includes assert_raises(Ringspun::UsageError) { call.call }.message, part
+      end
+    end
+  end
+
+  # Nothing of the machine's is a change that the program has forbidden.
+  def test_a_frozen_scope_and_its_first_error
+    error = assert_raises(ArgumentError) do
+      machine.scope do |scope|
+        scope.freeze
+        scope.spin { raise ArgumentError, "first" }
+        wait(60)
+      end
+    end
+    assert_equal "first", error.message
+    assert_equal 5, (machine.scope { |scope| scope.freeze.spin { 5 }.await })
+  end
 end

@@ -300,6 +300,13 @@ class BarrierTest < SyncTest
 end
 
 class QueueTest < SyncTest
+  def test_a_frozen_one
+    on_both do
+      queue = Ringspun::Queue.new.freeze
+      assert_equal [1, 2], [queue.push(1).pop, Ringspun::Mutex.new.freeze.synchronize { 2 }]
+    end
+  end
+
   def test_first_in_first_out
     on_both do
       queue = Ringspun::Queue.new([1, 2])

@@ -13,8 +13,13 @@ module Bench
     PEER = "concurrently"
     RUBY = [RbConfig.ruby, "-rringspun/core_ext"].freeze
     ON_RUBY = "ringspun on CRuby"
-    # What of each build is the gem's.
+    # What of a build is the gem's, and where its size is that of a build for size.
     GEMS = { OURS => "mruby-ringspun", PEER => "mruby-concurrently" }.freeze
+    SMALL = "small"
+    SIMULATION = %r{/backend/sim/|/simulation\.o\z}
+    # bench/mruby/floor.c
+    FLOOR = "floor"
+    C_FLOOR = "C floor"
 
     module_function
 
@@ -25,7 +30,7 @@ module Bench
 
     def build(environment = {})
       out, status = Open3.capture2e(environment, RbConfig.ruby, "-rbundler/setup", "-S", "rake",
-                                    *GEMS.keys.map { |name| "mruby:#{name}" }, chdir: ROOT)
+                                    *[*GEMS.keys, SMALL, FLOOR].map { |name| "mruby:#{name}" }, chdir: ROOT)
       raise Unavailable, out.lines.first.to_s.chomp unless status.success?
     end
 
@@ -40,22 +45,27 @@ module Bench
         body.call(meter, [{ "RINGSPUN_BACKEND" => backend }, program(OURS)], OURS, **size)
       end
       table.beside(ON_RUBY, requires: "ringspun", size: { scale: }) { |meter, **size| body.call(meter, RUBY, nil, **size) }
-      table.bare("bare", size: { scale: }) { |meter, **size| body.call(meter, [program(OURS)], nil, kind: "floor", **size) }
+      table.bare(C_FLOOR, size: { scale: }) { |meter, **size| body.call(meter, [floor_program], nil, **size) }
+      table.reference("bare", size: { scale: }) { |meter, **size| body.call(meter, [program(OURS)], nil, kind: "floor", **size) }
     end
 
-    # What work.rb says of that many operations.
+    # What a program says of that many operations: work.rb, or one that is whole.
     def work(command, row, count, kind: "library")
-      out, status = Open3.capture2e(*command, WORK, kind, row, count.to_s)
+      does = command.last == floor_program ? [] : [WORK, kind]
+      out, status = Open3.capture2e(*command, *does, row, count.to_s)
       raise out[/^.*Error.*$/] || out unless status.success?
 
       JSON.parse(out, symbolize_names: true)
     end
 
+    def floor_program = File.join(ROOT, "tmp/mruby/floor")
     def program(build) = File.join(ROOT, "tmp/mruby/#{build}/host/bin/mruby")
 
-    # Bytes of code and constants that the gem adds to libmruby, bytecode included.
+    # Bytes of code and constants that the gem adds to libmruby, bytecode included: of ours in the build for size, and without the
+    # simulation.
     def text(build)
-      objects = Dir[File.join(ROOT, "tmp/mruby/#{build}/host/mrbgems/#{GEMS.fetch(build)}/**/*.o")]
+      folder = build == OURS ? SMALL : build
+      objects = Dir[File.join(ROOT, "tmp/mruby/#{folder}/host/mrbgems/#{GEMS.fetch(build)}/**/*.o")].grep_v(SIMULATION)
       out, status = Open3.capture2("size", *objects)
       raise Unavailable, "no binutils, for size" unless status.success?
 

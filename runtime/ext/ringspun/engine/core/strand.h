@@ -61,11 +61,11 @@ typedef struct rs_strand {
     rs_timer timer;
     rs_waiter waiter;
     rs_list joiners;
+    uint32_t stacked;           /* how many of its open scopes were opened on other stacks than its first */
     rs_source watched;          /* for its end */
     rs_scope *scope;            /* innermost scope of those that govern what it runs */
     rs_links open_scopes;       /* the newest first */
     struct rs_batch *batch;     /* the runs that it is to begin; NULL: none */
-    uint32_t stacked;           /* how many of them were opened on other stacks than its first */
     rs_scope own;               /* cancels just this strand; child of the scope it was spawned into */
     void *user;
 } rs_strand;
