@@ -1,6 +1,6 @@
 /*
  * What mruby itself takes for a row of the tables `mruby` and `mruby_memory`, in the mruby that has our gem, without a use of that: by
- * its C API, or by bytecode where that is faster. Prints the reading as JSON, like work.rb.
+ * its C API, in the loops of work.rb. Prints the reading as JSON, like work.rb.
  *
  *   floor ROW COUNT
  */
@@ -18,17 +18,36 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What the rows call. The last says how often. */
-enum { COUNTS, TAKES_TURNS, WAITS_ONCE, DONE };
+/* The loops of the rows, which are those of work.rb, and beside them the block of a fiber that waits once, and how often the rows'
+ * work was done. */
+enum { CALL, FIBER, WAITING_FIBER, CALLED_TURN, TURN, POLL, WAITS_ONCE, DONE };
 
 static const char program[] =
     "done = 0\n"
-    "[proc { done += 1 },\n"
+    "counts = proc { done += 1 }\n"
+    "waits_once = proc { Fiber.yield; done += 1 }\n"
+    "batches = proc do |count, &block|\n"
+    "  batch = Array.new(100)\n"
+    "  turns = count / batch.size\n"
+    "  while turns > 0\n"
+    "    block.call(batch)\n"
+    "    turns -= 1\n"
+    "  end\n"
+    "end\n"
+    "[proc { |count| batches.call(count) { |batch| batch.each { bare_call(&counts) } } },\n"
+    " proc { |count| batches.call(count) { |batch| batch.each { bare_fiber(&counts) } } },\n"
+    " proc { |count| batches.call(count) { |batch| batch.each { bare_waiting_fiber(&waits_once) } } },\n"
+    " proc { |count|\n"
+    "   fiber = Fiber.new { Fiber.yield(done += 1) while true }\n"
+    "   resumes = proc { fiber.resume }\n"
+    "   batches.call(count) { |batch| batch.each { resumes.call } } },\n"
     " proc { |count|\n"
     "   fiber = Fiber.new { Fiber.yield(done += 1) while true }\n"
     "   fiber.resume while (count -= 1) >= 0 },\n"
-    " proc { Fiber.yield; done += 1 },\n"
-    " proc { done }]\n";
+    " proc { |count|\n"
+    "   polls = proc { |reader, _| bare_poll(&counts) }\n"
+    "   batches.call(count) { |batch| batch.each { |*arguments| polls.call(*arguments) } } },\n"
+    " waits_once, proc { done }]\n";
 
 static mrb_state *mrb;
 static mrb_value procs;
@@ -41,57 +60,53 @@ static void must(bool ok, const char *what) {
 
 static mrb_value proc_at(int which) { return mrb_ary_ref(mrb, procs, which); }
 
-static mrb_value fiber_of(int which) { return mrb_fiber_new(mrb, mrb_proc_ptr(proc_at(which))); }
+/* --- what the loops call --- */
 
-/* --- the rows --- */
+static mrb_value block_given(void) {
+    mrb_value block;
+    mrb_get_args(mrb, "&!", &block);
+    return block;
+}
 
-/* A block that C calls. */
-static void call(long count) {
-    mrb_value block = proc_at(COUNTS);
-    while (count-- > 0) mrb_yield_argv(mrb, block, 0, NULL);
+static mrb_value new_fiber(mrb_value block) { return mrb_fiber_new(mrb, mrb_proc_ptr(block)); }
+
+/* A method with a block, which it calls. */
+static mrb_value bare_call(mrb_state *state, mrb_value self) {
+    (void)state, (void)self;
+    return mrb_yield_argv(mrb, block_given(), 0, NULL);
 }
 
 /* A fiber that is made, resumed, and ends. */
-static void fiber(long count) {
-    while (count-- > 0) {
-        int arena = mrb_gc_arena_save(mrb);
-        mrb_fiber_resume(mrb, fiber_of(COUNTS), 0, NULL);
-        mrb_gc_arena_restore(mrb, arena);
-    }
+static mrb_value bare_fiber(mrb_state *state, mrb_value self) {
+    (void)state, (void)self;
+    return mrb_fiber_resume(mrb, new_fiber(block_given()), 0, NULL);
 }
 
 /* The same, and it waits once. */
-static void waiting_fiber(long count) {
-    while (count-- > 0) {
-        int arena = mrb_gc_arena_save(mrb);
-        mrb_value made = fiber_of(WAITS_ONCE);
-        mrb_fiber_resume(mrb, made, 0, NULL);
-        mrb_fiber_resume(mrb, made, 0, NULL);
-        mrb_gc_arena_restore(mrb, arena);
-    }
+static mrb_value bare_waiting_fiber(mrb_state *state, mrb_value self) {
+    (void)state, (void)self;
+    mrb_value made = new_fiber(block_given());
+    mrb_fiber_resume(mrb, made, 0, NULL);
+    return mrb_fiber_resume(mrb, made, 0, NULL);
 }
 
-/* A fiber that is there, resumed, and yields: from bytecode, for C that resumes one enters the virtual machine anew. */
-static void turn(long count) { mrb_yield(mrb, proc_at(TAKES_TURNS), mrb_int_value(mrb, count)); }
-
-/* A block that C calls, after a look at a descriptor that is ready. */
-static void poll_and_call(long count) {
+/* A look at a descriptor that is ready, and a call. */
+static mrb_value bare_poll(mrb_state *state, mrb_value self) {
+    static struct pollfd writable = {.fd = -1, .events = POLLOUT};
     int ends[2];
-    must(pipe(ends) == 0, "no pipe");
-    struct pollfd writable = {.fd = ends[1], .events = POLLOUT};
-    while (count-- > 0) {
-        must(poll(&writable, 1, 0) == 1, "a pipe is not ready");
-        call(1);
+    if (writable.fd < 0) {
+        must(pipe(ends) == 0, "no pipe");
+        writable.fd = ends[1];
     }
-    close(ends[0]);
-    close(ends[1]);
+    must(poll(&writable, 1, 0) == 1, "a pipe is not ready");
+    return bare_call(state, self);
 }
 
-static const struct { const char *name; void (*work)(long count); } rows[] = {
-    {"call", call}, {"call_nonblock", fiber}, {"call_detached", fiber}, {"call_and_forget", fiber},
-    {"wait 0", turn}, {"await_readable", poll_and_call}, {"await_writable", poll_and_call}, {"awaited call_detached", fiber},
-    {"waiting call", turn}, {"waiting call_nonblock", waiting_fiber}, {"waiting call_detached", waiting_fiber},
-    {"waiting call_and_forget", waiting_fiber}, {"switch, 3 strands", turn}, {"switch, 1,000 strands", turn}, {"spawn", fiber},
+static const struct { const char *name; int loop; } rows[] = {
+    {"call", CALL}, {"call_nonblock", FIBER}, {"call_detached", FIBER}, {"call_and_forget", FIBER},
+    {"wait 0", CALLED_TURN}, {"await_readable", POLL}, {"await_writable", POLL}, {"awaited call_detached", WAITING_FIBER},
+    {"waiting call", CALLED_TURN}, {"waiting call_nonblock", WAITING_FIBER}, {"waiting call_detached", WAITING_FIBER},
+    {"waiting call_and_forget", WAITING_FIBER}, {"switch, 3 strands", TURN}, {"switch, 1,000 strands", TURN}, {"spawn", FIBER},
 };
 
 /* --- the reading --- */
@@ -104,20 +119,20 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static double measure(void (*work)(long count), long count) {
+static double measure(int loop, long count) {
     mrb_full_gc(mrb);
     double began = now();
-    work(count);
+    mrb_yield(mrb, proc_at(loop), mrb_int_value(mrb, count));
     double real = now() - began;
     must(mrb->exc == NULL, "mruby has raised an exception");
     return real;
 }
 
-static void measure_row(void (*work)(long count), long count) {
-    measure(work, count); /* warms up */
-    double gc_real = measure(work, count);
+static void measure_row(int loop, long count) {
+    measure(loop, count); /* warms up */
+    double gc_real = measure(loop, count);
     mrb->gc.disabled = TRUE;
-    double real = measure(work, count);
+    double real = measure(loop, count);
     printf("{\"real\": %.9f, \"gc_real\": %.9f, \"done\": %ld}\n", real, gc_real, done());
 }
 
@@ -141,7 +156,7 @@ static void measure_memory(long count) {
     mrb_gc_register(mrb, all);
     for (long i = 0; i < count; i++) {
         int arena = mrb_gc_arena_save(mrb);
-        mrb_value made = fiber_of(WAITS_ONCE);
+        mrb_value made = new_fiber(proc_at(WAITS_ONCE));
         mrb_ary_push(mrb, all, made);
         mrb_fiber_resume(mrb, made, 0, NULL);
         mrb_gc_arena_restore(mrb, arena);
@@ -156,6 +171,11 @@ int main(int argc, char **argv) {
     long count = strtol(argv[2], NULL, 10);
     mrb = mrb_open();
     must(mrb != NULL && mrb->exc == NULL, "mruby does not open");
+    struct RClass *object = mrb->object_class;
+    mrb_define_method(mrb, object, "bare_call", bare_call, MRB_ARGS_BLOCK());
+    mrb_define_method(mrb, object, "bare_fiber", bare_fiber, MRB_ARGS_BLOCK());
+    mrb_define_method(mrb, object, "bare_waiting_fiber", bare_waiting_fiber, MRB_ARGS_BLOCK());
+    mrb_define_method(mrb, object, "bare_poll", bare_poll, MRB_ARGS_BLOCK());
     procs = mrb_load_string(mrb, program);
     must(mrb->exc == NULL && mrb_array_p(procs), "the program does not load");
     mrb_gc_register(mrb, procs);
@@ -165,7 +185,7 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (strcmp(rows[i].name, argv[1]) != 0) continue;
-        measure_row(rows[i].work, count);
+        measure_row(rows[i].loop, count);
         return 0;
     }
     must(false, "no such row");

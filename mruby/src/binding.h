@@ -119,6 +119,7 @@ struct rsm_machine {
     rsm_strand *spare_runs;     /* memory for runs of procs, linked by `spare` */
     struct RClass *strand_class, *cancelled_class, *terminated_class, *stream_class, *evaluation_class;
     rsm_call plain_call, call_with_arguments;
+    struct RProc *await_with_options;
     mrb_sym block_name, evaluation_class_name, proc_name, result_name; /* to look one up takes longer than a wait */
 };
 
@@ -344,7 +345,7 @@ void rsm_refuse_again(mrb_state *mrb, mrb_value self);
 
 /* --- evaluation.c --- */
 
-/* Of ConcurrentProc, when mrblib is there. */
+/* The methods of mrblib that go on in the frame of one of ours, when mrblib is there. */
 void rsm_find_calls(mrb_state *mrb, rsm_machine *machine);
 
 mrb_value rsm_evaluation_of(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand);

@@ -64,16 +64,17 @@ enum { LOCAL_OF_PLAIN = 2, LOCAL_BEHIND_ARGUMENTS = 4 };
 enum { LOCAL_OF_PLAIN = 2, LOCAL_BEHIND_ARGUMENTS = 5 };
 #endif
 
-/* The method of that name, which is bytecode; `local`: where it has its evaluation. */
-static rsm_call call_method(mrb_state *mrb, mrb_sym name, int local) {
-    struct RClass *class = rsm_class(mrb, "ConcurrentProc");
-    mrb_method_t method = mrb_method_search_vm(mrb, &class, name);
-    return (rsm_call){(struct RProc *)MRB_METHOD_PROC(method), local};
+/* The method of that name, which is bytecode. */
+static struct RProc *method_of(mrb_state *mrb, const char *class_name, const char *name) {
+    struct RClass *class = rsm_class(mrb, class_name);
+    mrb_method_t method = mrb_method_search_vm(mrb, &class, mrb_intern_cstr(mrb, name));
+    return (struct RProc *)MRB_METHOD_PROC(method);
 }
 
 void rsm_find_calls(mrb_state *mrb, rsm_machine *machine) {
-    machine->plain_call = call_method(mrb, mrb_intern_lit(mrb, "__call"), LOCAL_OF_PLAIN);
-    machine->call_with_arguments = call_method(mrb, mrb_intern_lit(mrb, "__call_with"), LOCAL_BEHIND_ARGUMENTS);
+    machine->plain_call = (rsm_call){method_of(mrb, "ConcurrentProc", "__call"), LOCAL_OF_PLAIN};
+    machine->call_with_arguments = (rsm_call){method_of(mrb, "ConcurrentProc", "__call_with"), LOCAL_BEHIND_ARGUMENTS};
+    machine->await_with_options = method_of(mrb, "Evaluation", "__await_result");
 }
 
 /* Goes on in one of the two, in the same frame: with arguments it takes twice as long. */
@@ -277,18 +278,38 @@ static mrb_value evaluation_raise_or_return(mrb_state *mrb, mrb_value self) {
     return rsm_raise_or_return(mrb, mrb_get_arg1(mrb));
 }
 
+/* One that is concluded, or that the running strand may wait for. */
+static rsm_evaluation *get_to_await(mrb_state *mrb, const rsm_machine *machine, mrb_value self) {
+    rsm_evaluation *evaluation = get_here(mrb, machine, self);
+    if (rs_is_concluded(&evaluation->engine)) return evaluation;
+    refuse_that_of_strand(mrb, evaluation, "it has no result");
+    if (evaluation->strand != rs_strand_id(rs_running(&machine->engine))) return evaluation;
+    mrb_raise(mrb, rsm_class(mrb, "UsageError"), "an evaluation cannot wait for its own result, nor for that of one that called it");
+}
+
 /* Evaluation#__await(within, passed): its result, the argument of resume!, or `passed`. */
 static mrb_value evaluation_await(mrb_state *mrb, mrb_value self) {
     mrb_value within = mrb_get_argv(mrb)[0];
     rsm_machine *machine = rsm_machine_of(mrb);
-    rsm_evaluation *evaluation = get_here(mrb, machine, self);
+    rsm_evaluation *evaluation = get_to_await(mrb, machine, self);
     if (rs_is_concluded(&evaluation->engine)) return result_of(mrb, machine, self);
-    refuse_that_of_strand(mrb, evaluation, "it has no result");
-    if (evaluation->strand == rsm_running(machine)->id) {
-        mrb_raise(mrb, rsm_class(mrb, "UsageError"),
-                  "an evaluation cannot wait for its own result, nor for that of one that called it");
-    }
     return await(mrb, machine, &evaluation->engine.waiters, within, after_await);
+}
+
+static mrb_value after_plain_await(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    if (ended_by_resume(mrb, machine, kind)) return rsm_raise_or_return(mrb, rsm_take_resume_value(mrb, machine, strand));
+    return rsm_raise_or_return(mrb, result_of(mrb, machine, mrb->c->ci->stack[0]));
+}
+
+/* Evaluation#await_result. With a block or a limit it goes on in mrblib, in the same frame: arguments by name make a Hash for each
+ * call. */
+static mrb_value evaluation_await_result(mrb_state *mrb, mrb_value self) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    bool plain = mrb_get_argc(mrb) == 0 && mrb->c->ci->nk == 0 && !mrb_block_given_p(mrb);
+    if (!plain) return mrb_exec_irep(mrb, self, machine->await_with_options);
+    rsm_evaluation *evaluation = get_to_await(mrb, machine, self);
+    if (rs_is_concluded(&evaluation->engine)) return rsm_raise_or_return(mrb, result_of(mrb, machine, self));
+    return await(mrb, machine, &evaluation->engine.waiters, mrb_nil_value(), after_plain_await);
 }
 
 static mrb_value after_await_resume(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
@@ -402,6 +423,7 @@ void rsm_init_evaluation(mrb_state *mrb, struct RClass *module, struct RClass *m
     mrb_define_method(mrb, evaluation, "__concluded_by?", evaluation_concluded_by_p, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, evaluation, "__conclude_to", evaluation_conclude_to, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, evaluation, "__await", evaluation_await, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, evaluation, "await_result", evaluation_await_result, MRB_ARGS_ANY());
     mrb_define_method(mrb, evaluation, "__raise_or_return", evaluation_raise_or_return, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, evaluation, "__resume", evaluation_resume, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, proc, "call", proc_call, MRB_ARGS_ANY());
