@@ -30,9 +30,11 @@ MRUBY_BUILDS = {
   "small" => %w[-Os],
   "int32" => %w[-O1 -DMRB_INT32],
   "nan_boxing" => %w[-O1 -DMRB_NAN_BOXING],
-  "float_objects" => %w[-O1 -DMRB_WORDBOX_NO_FLOAT_TRUNCATE]
+  "float_objects" => %w[-O1 -DMRB_WORDBOX_NO_FLOAT_TRUNCATE],
+  # Functions in C protect at most 100 objects at once, and Strings count characters.
+  "fixed_arena" => %w[-O1 -DMRB_GC_FIXED_ARENA -DMRB_UTF8_STRING]
 }.freeze
-MRUBY_VALUES = %w[int32 nan_boxing float_objects].freeze
+MRUBY_OTHERS = %w[int32 nan_boxing float_objects fixed_arena].freeze
 # What cannot be built, and what its #error says.
 MRUBY_REFUSED = { "MRB_NO_FLOAT" => "needs floats", "MRB_USE_FLOAT32" => "needs floats of 64 bits",
                   "MRB_NO_BOXING" => "keeps values in one word" }.freeze
@@ -152,11 +154,11 @@ test_passes(:mruby_sanitized, "mruby:sanitized") do
   [mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS), *mruby_random_passes(%w[sanitized uring] => 100)]
 end
 
-desc "The tests of the gem for mruby in other builds: with few gems, values of other kinds, threads and a collection at every " \
-     "allocation, under sanitizers, and what is refused"
+desc "The tests of the gem for mruby in other builds: with few gems, values of other kinds, a fixed arena, Strings of characters, " \
+     "threads and a collection at every allocation, under sanitizers, and what is refused"
 test_passes(:mruby_builds, "mruby:alone", "mruby:states:sanitized", "mruby:states:threads", "mruby:gc_stress",
-            *MRUBY_VALUES.map { |build| "mruby:#{build}" }) do
-  MRUBY_VALUES.map { |build| mruby_pass("mruby, #{build}", build, MRUBY_TESTS) } +
+            *MRUBY_OTHERS.map { |build| "mruby:#{build}" }) do
+  MRUBY_OTHERS.map { |build| mruby_pass("mruby, #{build}", build, MRUBY_TESTS) } +
     %w[sanitized threads].product(%w[uring epoll]).map { |build, backend| states_pass(build, backend) } +
     MRUBY_REFUSED.map { |define, message| refusal_pass(define, message) } << accepted_pass("MRB_NO_STDIO") <<
     mruby_documents_pass("epoll", "alone") <<

@@ -32,6 +32,12 @@ class BenchTest::MrubyTest < Minitest::Test
     each_row { |*row| assert_work("the floor", ruby, *row, kind: "floor") }
   end
 
+  # Which is not built here.
+  def test_the_floor_in_c_has_every_row
+    named = File.read(Bench::Mruby::FLOOR_SOURCE).scan(/\{"([^"]+)", [A-Z_]+\}/).flatten
+    assert_equal tables.first.rows.map(&:label).sort, named.sort
+  end
+
   def test_a_program_that_fails_says_why
     error = assert_raises(RuntimeError) { Bench::Mruby.work(ruby, "no such row", 100) }
     assert_match(/no such row/, error.message)

@@ -17,8 +17,8 @@ module Bench
     GEMS = { OURS => "mruby-ringspun", PEER => "mruby-concurrently" }.freeze
     SMALL = "small"
     SIMULATION = %r{/backend/sim/|/simulation\.o\z}
-    # bench/mruby/floor.c
     FLOOR = "floor"
+    FLOOR_SOURCE = File.join(ROOT, "bench/mruby/floor.c")
     C_FLOOR = "C floor"
 
     module_function

@@ -12,7 +12,7 @@ MRuby::Build.new do |conf|
     if ENV["MRUBY_BUILD_DIR"].end_with?("/alone")
       %w[enumerator hash-ext print].each { |gem| conf.gem core: "mruby-#{gem}" }
     else
-      %w[stdlib stdlib-ext stdlib-io metaprog].each { |box| conf.gembox box }
+      %w[stdlib stdlib-ext stdlib-io math metaprog].each { |box| conf.gembox box }
     end
     conf.gem core: "mruby-bin-mruby"
   else
