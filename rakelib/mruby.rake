@@ -154,8 +154,8 @@ test_passes(:mruby_sanitized, "mruby:sanitized") do
   [mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS), *mruby_random_passes(%w[sanitized uring] => 100)]
 end
 
-desc "The tests of the gem for mruby in other builds: with few gems, values of other kinds, a fixed arena, Strings of characters, " \
-     "threads and a collection at every allocation, under sanitizers, and what is refused"
+desc "The tests of the gem for mruby in other builds: with few gems, values of other kinds, a fixed arena, Strings of " \
+     "characters, threads and a collection at every allocation, under sanitizers, and what is refused"
 test_passes(:mruby_builds, "mruby:alone", "mruby:states:sanitized", "mruby:states:threads", "mruby:gc_stress",
             *MRUBY_OTHERS.map { |build| "mruby:#{build}" }) do
   MRUBY_OTHERS.map { |build| mruby_pass("mruby, #{build}", build, MRUBY_TESTS) } +

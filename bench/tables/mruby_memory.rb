@@ -5,8 +5,8 @@ require "bench/mruby"
 Bench.table "mruby_memory" do
   title "Memory on mruby"
   about "Resident bytes for each of 10,000 that wait, and the bytes of code and constants that the gem adds to libmruby, in a " \
-        "build with -Os and without the simulation. The peer has evaluations only. The floor is a fiber that has yielded, made by " \
-        "the C API; `bare` is one that mruby code makes."
+        "build with -Os and without the simulation. The peer has evaluations only. The floor is a fiber that has yielded, made " \
+        "by the C API; `bare` is one that mruby code makes."
   size count: 10_000
   quick count: 2_000
   warm_up count: 100

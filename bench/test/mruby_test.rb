@@ -10,7 +10,8 @@ require "bench/mruby"
 class BenchTest::MrubyTest < Minitest::Test
   def test_they_have_the_gem_both_backends_and_cruby_and_a_floor
     tables.each do |table|
-      assert_equal ["concurrently", "ringspun", "ringspun epoll", "ringspun on CRuby", "C floor", "bare"], table.contenders.map(&:name)
+      assert_equal ["concurrently", "ringspun", "ringspun epoll", "ringspun on CRuby", "C floor", "bare"],
+                   table.contenders.map(&:name)
       assert_equal %w[concurrently], table.peers.map(&:name)
       refute_empty table.about, table.name
     end

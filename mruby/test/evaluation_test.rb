@@ -90,7 +90,7 @@ class EvaluationTest < Minitest::Test
   end
 
   class WithoutSuper < Ringspun::ConcurrentProc
-    def initialize = nil
+    def initialize = nil # rubocop:disable Lint/MissingSuper -- as a program may forget it
   end
 
   def test_a_proc_that_was_never_initialized
