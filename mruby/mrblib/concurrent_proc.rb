@@ -191,9 +191,9 @@ module Ringspun
       raise current.class.const_get(:TimeoutError), "evaluation timed out after #{within} second(s)"
     end
 
-    # What `await_result` goes on with: waits until it is concluded, and returns its result; raises it if it is an exception. The
-    # block's value replaces the result. When `within` seconds have passed: returns `timeout_result`, or raises a TimeoutError. May
-    # switch strands.
+    # What `await_result` goes on with: waits until it is concluded, and returns its result; raises it if it is an exception.
+    # The block's value replaces the result. When `within` seconds have passed: returns `timeout_result`, or raises a
+    # TimeoutError. May switch strands.
     def __await_result(**options, &block)
       __raise_or_return(block ? block.call(__result_or_timeout(**options)) : __await_within(**options))
     end

@@ -25,7 +25,10 @@ static mrb_value machine_yield(mrb_state *mrb, mrb_value self) {
     return give_way(mrb, machine, false);
 }
 
-static bool is_number(mrb_state *mrb, mrb_value value) { return mrb_obj_is_kind_of(mrb, value, mrb_class_get(mrb, "Numeric")); }
+static bool is_number(mrb_state *mrb, mrb_value value) {
+    if (RS_LIKELY(mrb_fixnum_p(value) || mrb_float_p(value))) return true;
+    return mrb_obj_is_kind_of(mrb, value, mrb_class_get(mrb, "Numeric"));
+}
 
 static mrb_float not_negative(mrb_float seconds) { return seconds < 0 ? 0 : seconds; }
 
