@@ -52,6 +52,46 @@ class PostgresPoolTest < Minitest::Test
     assert_raises(Ringspun::UsageError) { pool(nonsense: 1) }
   end
 
+  IN_A_URI = { "lanes=3" => [:lanes, 3], "max=20" => [:max, 20], "min=2" => [:min, 2], "timeout=1.5" => [:timeout, 1.5],
+               "checkout_timeout=0.5" => [:checkout_timeout, 0.5],
+               "max_lifetime=60" => [:max_lifetime, 60.0],
+               "statement_cache=0" => [:statement_cache, 0], "pipelining=false" => [:pipelining, false] }.freeze
+  private_constant :IN_A_URI
+
+  def test_options_of_the_pool_in_the_uri
+    IN_A_URI.each do |text, (name, value)|
+      pool = Postgres::Pool.new("postgres://localhost/shop?sslmode=disable&pool_#{text}")
+      assert_equal value, pool.config.public_send(name), text
+      assert_equal "disable", pool.config.options["sslmode"]
+    end
+    defaults = Postgres::Pool.new("postgres://db").config.to_h.values_at(:lanes, :max, :statement_cache, :checkout_timeout)
+    assert_equal [2, 10, 256, 5], defaults
+  end
+
+  def test_an_option_of_the_pool_counts_before_that_of_the_uri
+    source = "postgres://localhost/shop?pool_max=20&pool_lanes=3&pool_pipelining=true"
+    config = Postgres::Pool.new(source, max: 5, pipelining: false).config
+    assert_equal [5, 3, false], [config.max, config.lanes, config.pipelining]
+    assert_equal [20, 2], Postgres::Pool.new(source, lanes: 2, max: nil).config.to_h.values_at(:max, :lanes)
+    assert_equal [3, 1, 2], [Postgres.connect(source), Postgres.connect("postgres://db"), Postgres.connect(source, lanes: 2)]
+      .map { |pool| pool.config.lanes }
+  end
+
+  def test_options_of_the_pool_in_the_uri_that_are_wrong
+    { "pool_max=many" => 'pool_max: expected a whole number, got "many"',
+      "pool_timeout=1_0" => 'pool_timeout: expected seconds, got "1_0"',
+      "pool_pipelining=yes" => 'pool_pipelining: expected true or false, got "yes"',
+      "pool_lanes=5" => "lanes: expected a whole number from 1 to 4, got 5",
+      "pool_mx=1" => /there is no option pool_mx, did you mean pool_max\?/,
+      "pool_types=x" => /types is an option of Pool.new, and is given there;/,
+      "max=1" => /max is an option of Pool.new, and is given there, or as pool_max in the URI;/ }.each do |text, message|
+      [-> { Postgres::Pool.new("postgres://db?#{text}") }, -> { Postgres.connect("postgres://db?#{text}") }].each do |call|
+        assert_operator message, :===, assert_raises(Ringspun::UsageError, &call).message
+      end
+    end
+    assert_match(/pool_max/, assert_raises(Ringspun::UsageError) { Postgres::Pool.new("postgres://db", pool_max: 3) }.message)
+  end
+
   def test_poolers_that_lose_statements_are_known_by_their_hosts
     supavisor = "postgres://me@aws-0-eu-central-1.pooler.supabase.com"
     said = /to aws-0.*pooler.supabase.com:6543 one at a time/

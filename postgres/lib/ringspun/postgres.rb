@@ -7,6 +7,7 @@ require_relative "postgres/options"
 require_relative "postgres/poolers"
 require_relative "postgres/startup"
 require_relative "postgres/values"
+require_relative "postgres/literals"
 
 module Ringspun
   # A client of PostgreSQL for thousands of strands that share a few connections.
@@ -22,11 +23,15 @@ module Ringspun
     # @return [Client]
     # @raise [UsageError]
     # @since 0.1.0
-    def self.connect(source = nil, **options) = Pool.new(source, lanes: 1, **options)
+    def self.connect(source = nil, **options)
+      lanes = { lanes: 1 } unless Options.of_pool(source).key?(:lanes)
+      Pool.new(source, **lanes.to_h, **options)
+    end
   end
 end
 
 require_relative "postgres/row"
+require_relative "postgres/result"
 require_relative "postgres/types"
 require_relative "postgres/lane"
 require_relative "postgres/canceller"

@@ -8,6 +8,7 @@ static void columns_mark(void *data) {
     if (!columns) return;
     rb_gc_mark(columns->names);
     rb_gc_mark(columns->places);
+    rb_gc_mark(columns->oids);
     rb_gc_mark(columns->decoders);
 }
 
@@ -33,6 +34,7 @@ static void add_column(rpg_columns *columns, rpg_reader *reader, uint16_t place)
     VALUE name = rb_enc_interned_str((const char *)column.name.bytes, (long)column.name.len, rb_utf8_encoding());
     columns->types[place] = rpg_decoders_type(columns->decoders, column.type);
     rb_ary_push(columns->names, name);
+    rb_ary_push(columns->oids, UINT2NUM(column.type));
     if (NIL_P(rb_hash_lookup(columns->places, name))) rb_hash_aset(columns->places, name, INT2FIX(place));
 }
 
@@ -43,14 +45,16 @@ VALUE rpg_columns_new(rpg_span description, VALUE decoders) {
     if (!rpg_read_columns(&message, &reader, &count)) fail();
     VALUE self = TypedData_Wrap_Struct(cColumns, &columns_type, NULL);
     rpg_columns *columns = ruby_xcalloc(1, sizeof(*columns) + sizeof(*columns->types) * count);
-    columns->names = columns->places = Qnil;
+    columns->names = columns->places = columns->oids = Qnil;
     columns->decoders = decoders;
     RTYPEDDATA_DATA(self) = columns;
     columns->names = rb_ary_new_capa(count);
     columns->places = rb_hash_new();
+    columns->oids = rb_ary_new_capa(count);
     for (; columns->count < count; columns->count++) add_column(columns, &reader, columns->count);
     if (!rpg_reader_is_done(&reader)) fail();
     rb_ary_freeze(columns->names);
+    rb_ary_freeze(columns->oids);
     return self;
 }
 

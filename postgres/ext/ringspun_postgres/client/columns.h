@@ -7,6 +7,7 @@
 typedef struct {
     VALUE names;                /* Array of frozen Strings, of which equal ones are the same */
     VALUE places;               /* Hash: name => place, the first of that name */
+    VALUE oids;                 /* Array of the OIDs of their types */
     VALUE decoders;             /* Decoders, which own some of the types, or nil */
     uint16_t count;
     const rpg_type *types[];

@@ -116,6 +116,12 @@ static VALUE result_columns(VALUE self) {
     return NIL_P(result->columns) ? rb_ary_freeze(rb_ary_new()) : rpg_columns_get(result->columns)->names;
 }
 
+/* @return [Array<Integer>] the OIDs of the types of the columns */
+static VALUE result_oids(VALUE self) {
+    const rpg_result *result = get(self);
+    return NIL_P(result->columns) ? rb_ary_freeze(rb_ary_new()) : rpg_columns_get(result->columns)->oids;
+}
+
 /* @return [Integer] how many rows it has
  * @since 0.1.0 */
 static VALUE result_size_of(VALUE self) { return ULL2NUM(get(self)->rows.count); }
@@ -149,6 +155,7 @@ void rpg_init_result(void) {
     rb_define_method(cResult, "each_hash", result_each_hash, 0);
     rb_define_method(cResult, "value", result_value, 0);
     rb_define_private_method(cResult, "release", result_release, 0);
+    rb_define_private_method(cResult, "oids", result_oids, 0);
     rb_define_method(cResult, "rows", result_rows, 0);
     rb_define_method(cResult, "hashes", result_hashes, 0);
     rb_define_method(cResult, "columns", result_columns, 0);

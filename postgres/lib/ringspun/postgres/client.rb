@@ -20,7 +20,8 @@ module Ringspun
 
       # @param sql [String] one statement
       # @param params [Array<Object>] nil, true, false, String (bytes where its encoding is BINARY), Symbol, Integer, Float,
-      #   BigDecimal, Time, Date, Array, Hash (json), IPAddr or {Interval}
+      #   BigDecimal, Rational, Time, Date, {TimeOfDay}, {Interval}, Array, Set, Range, Hash (json), {Json}, Struct or Data
+      #   (composites), or IPAddr
       # @param timeout [Numeric, nil] seconds
       # @param idempotent [Boolean] whether it may be sent again when the connection ends before the answer has come
       # @return [Result]

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "hints"
+
 module Ringspun
   module Postgres
     # What a client of Postgres raises beside {Ringspun::UsageError} and {Ringspun::TimeoutError}.
@@ -84,6 +86,8 @@ module Ringspun
         lines = ["#{primary} (#{sqlstate})", *pointed_at]
         lines << "DETAIL: #{detail}" if detail
         lines << "HINT: #{hint}" if hint
+        ours = Hints.for(@fields, sql)
+        lines << "HINT: #{ours}" if ours
         lines.join("\n")
       end
 

@@ -4,6 +4,7 @@ require_relative "options/checks"
 require_relative "options/encryption"
 require_relative "options/files"
 require_relative "options/host"
+require_relative "options/of_pool"
 require_relative "options/keywords"
 require_relative "options/uri"
 
@@ -25,6 +26,11 @@ module Ringspun
       DATE_ORDER = /\b(?:ymd|dmy|mdy|us|(?:non)?euro\w*)\b/i
       private_constant :CONNECT_SECONDS, :VERSIONS, :DATE_ORDER
 
+      # @param source [String, nil] a URI
+      # @return [Hash{Symbol => Object}] what it says for the pool
+      # @raise [UsageError]
+      def self.of_pool(source) = OfPool.take(Uri.read(source))
+
       # @return [Array<Host>] as they were given
       attr_reader :hosts
 
@@ -33,6 +39,9 @@ module Ringspun
 
       # @return [Encryption]
       attr_reader :encryption
+
+      # @return [Hash{Symbol => Object}] what the URI says for the pool
+      attr_reader :of_pool
 
       # Reads files, and sends nothing.
       #
@@ -43,7 +52,9 @@ module Ringspun
       def initialize(source = nil, env: ENV, **keywords)
         @env = env
         @files = Files.new(env)
-        given = Uri.read(source).merge(Keywords.read(keywords))
+        of_uri = Uri.read(source)
+        @of_pool = OfPool.take(of_uri)
+        given = of_uri.merge(Keywords.read(keywords))
         Keywords.check_names(given)
         @values = values_of(given)
         Checks.new(self).call

@@ -15,15 +15,22 @@ module Ringspun
       # @api private
       attr_reader :config, :canceller, :opener, :connections
 
+      # What counts where neither an option nor the URI says it.
+      DEFAULTS = { lanes: 2, max: 10, min: 0, timeout: nil, checkout_timeout: 5, max_lifetime: 3600, statement_cache: 256,
+                   pipelining: nil }.freeze
+      private_constant :DEFAULTS
+
+      # Options that are nil are as if left out. The URI may have them as well, but for `types`: `?pool_max=20`.
+      #
       # @param source [String, nil] a URI, postgres://user@host:port/database?option=value; nil: as libpq's environment says
-      # @param lanes [Integer] 1 to 4 shared connections a machine
-      # @param max [Integer] connections for one user at a time, over all machines of the process
-      # @param min [Integer] how many of these are opened with the first use in a run, and stay when nobody uses them. Others are
-      #   closed after five minutes without use, when another is given back
+      # @param lanes [Integer, nil] 1 to 4 shared connections a machine; 2 unless told
+      # @param max [Integer, nil] connections for one user at a time, over all machines of the process; 10
+      # @param min [Integer, nil] how many of these are opened with the first use in a run, and stay when nobody uses them.
+      #   Others are closed after five minutes without use, when another is given back
       # @param timeout [Numeric, nil] seconds for each call that names none, also of sessions and transactions
-      # @param checkout_timeout [Numeric] seconds until {PoolTimeoutError} is raised when all connections are in use
-      # @param max_lifetime [Numeric] seconds after which a connection is not used again, give or take a tenth
-      # @param statement_cache [Integer] statements that a connection knows by name; 0: none
+      # @param checkout_timeout [Numeric, nil] seconds until {PoolTimeoutError} is raised when all connections are in use; 5
+      # @param max_lifetime [Numeric, nil] seconds after which a connection is not used again, give or take a tenth; 3600
+      # @param statement_cache [Integer, nil] statements that a connection knows by name; 0: none; 256
       # @param pipelining [Boolean, nil] false: one statement at a time on a connection, for poolers that lose what comes behind
       #   the first; nil: so it is for hosts that are known to, and a warning says so
       # @param types [Hash{Integer, String, Symbol => #call}] what values of some types become, by the OID or the name of the
@@ -31,12 +38,13 @@ module Ringspun
       # @param options [Hash{Symbol => Object}] what a URI has, by libpq's names: host, port, user, password, sslmode, ...
       # @raise [UsageError]
       # @since 0.1.0
-      def initialize(source = nil, lanes: 2, max: 10, min: 0, timeout: nil, checkout_timeout: 5, max_lifetime: 3600,
-                     statement_cache: 256, pipelining: nil, types: {}, **options)
+      def initialize(source = nil, lanes: nil, max: nil, min: nil, timeout: nil, checkout_timeout: nil, max_lifetime: nil,
+                     statement_cache: nil, pipelining: nil, types: {}, **options)
         raise UsageError, "a client of Postgres can only be made in the main ractor" unless Ractor.current == Ractor.main
 
-        @config = Config.new(options: Options.new(source, **options), lanes:, max:, min:, timeout:, checkout_timeout:,
-                             max_lifetime:, statement_cache:, pipelining:, types: Types.new(types))
+        options = Options.new(source, **options)
+        told = { lanes:, max:, min:, timeout:, checkout_timeout:, max_lifetime:, statement_cache:, pipelining: }.compact
+        @config = Config.new(options:, types: Types.new(types), **DEFAULTS, **options.of_pool, **told)
         @beginning = Thread::Mutex.new
         @closed = false
         start_anew

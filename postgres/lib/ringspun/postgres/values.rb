@@ -48,7 +48,16 @@ module Ringspun
     #
     # @api private
     module Texts
+      @others = {} # classes => their texts
+
       class << self
+        # Of instances of a further class. Of several that fit the first counts.
+        #
+        # @yieldparam value [Object]
+        # @yieldparam place [Integer]
+        # @yieldreturn [String]
+        def add(type, &text) = @others[type] = text
+
         # @param value [Object]
         # @param place [Integer] which parameter it is, from 1 on
         # @return [String]
@@ -61,10 +70,9 @@ module Ringspun
           when BigDecimal then value.to_s("F")
           when Time, DateTime then value.to_time.utc.strftime("%Y-%m-%d %H:%M:%S.%6N+00")
           when Date then value.iso8601
-          when Array then array(value, place)
-          when Hash then JSON.generate(value)
+          when Array, Set then array(value, place)
           when IPAddr then "#{value}/#{value.prefix}"
-          else refuse(value, place)
+          else other(value, place) || refuse(value, place)
           end
         end
 
@@ -88,7 +96,7 @@ module Ringspun
           when nil then "NULL"
           when true then "t"
           when false then "f"
-          when Array then array(value, place)
+          when Array, Set then array(value, place)
           when String then quote(value.encoding == Encoding::BINARY ? "\\x#{value.unpack1("H*")}" : utf8(value, place))
           else quote(of(value, place))
           end
@@ -96,9 +104,12 @@ module Ringspun
 
         def quote(text) = "\"#{text.gsub(/["\\]/) { |character| "\\#{character}" }}\""
 
+        def other(value, place) = @others.find { |type, _| type === value }&.last&.call(value, place)
+
         def refuse(value, place)
           raise UsageError, "parameter #{place} is of #{value.class}, of which Postgres has no type; give nil, true, false, " \
-                            "a String, Symbol, Integer, Float, BigDecimal, Time, Date, Array, Hash (json), IPAddr or Interval"
+                            "a String, Symbol, Integer, Float, BigDecimal, Rational, Time, Date, TimeOfDay, Interval, Array, " \
+                            "Set, Range, Hash (json), Json, Struct or Data (a composite), or IPAddr"
         end
       end
     end

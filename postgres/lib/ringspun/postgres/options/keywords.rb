@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "of_pool"
+
 module Ringspun
   module Postgres
     class Options
@@ -33,7 +35,10 @@ module Ringspun
         ].freeze
 
         # Those of {Pool#initialize}, which are no business of libpq's.
-        POOL = %w[lanes max min timeout checkout_timeout max_lifetime statement_cache pipelining types].freeze
+        POOL = %w[
+          lanes max min timeout checkout_timeout max_lifetime statement_cache pipelining types
+          on_notice on_statement log log_slower_than
+        ].freeze
 
         # Of these there may be several.
         LISTS = %w[host hostaddr port].freeze
@@ -73,15 +78,22 @@ module Ringspun
 
           def what_is_wrong(name)
             return "libpq's option #{name} is not supported" if UNSUPPORTED.include?(name)
-            return "#{name} is an option of Pool.new, and is given there" if POOL.include?(name)
+            return of_pool(name) if POOL.include?(name.delete_prefix("pool_"))
 
             "there is no option #{name}#{nearest(name)}"
+          end
+
+          # Those that a URI can have are not asked for here when they stand there.
+          def of_pool(name)
+            name = name.delete_prefix("pool_")
+            also = ", or as pool_#{name} in the URI" if OfPool::ALL.key?(name.to_sym)
+            "#{name} is an option of Pool.new, and is given there#{also}"
           end
 
           def nearest(name)
             return unless defined?(DidYouMean::SpellChecker)
 
-            found = DidYouMean::SpellChecker.new(dictionary: ALL.keys + POOL).correct(name).first
+            found = DidYouMean::SpellChecker.new(dictionary: ALL.keys + POOL + OfPool::NAMES).correct(name).first
             ", did you mean #{found}?" if found
           end
         end
