@@ -87,7 +87,7 @@ typedef struct {
     /* Calls `call` with the object once, at the end of the tick: before written bytes leave, and before the machine asks the
      * kernel for completions. So an extension can send what several strands want together. The object is kept alive until then.
      * The call may write (`stream_put`) and wake (`wake_here`), and may ask for another call at the end of the next tick. It must
-     * not wait, raise or run Ruby code. There is no call after the machine is closed, or in a forked child. False: there is no
+     * not wait, raise or run Ruby code; `now` it may ask. There is no call after the machine is closed, or in a forked child. False: there is no
      * memory for it. */
     bool (*at_tick_end)(void (*call)(VALUE object), VALUE object);
 
@@ -113,6 +113,11 @@ typedef struct {
 
     /* How many written bytes the kernel has not taken yet. */
     size_t (*stream_unsent)(VALUE stream);
+
+    /* What the strand that runs waits for, in words for reports, whatever its waits are, until this is called with NULL, which it
+     * must be also when one of them raises. The text must last until then. For `stream_more` and what else waits by itself. Never
+     * raises. */
+    void (*waits_for)(const char *what);
 } ringspun_api;
 
 /* The table of the loaded Ringspun. Raises LoadError if it does not have the functions of that version. */

@@ -125,10 +125,12 @@ typedef struct {
 
 static tick_work tick_works[8];
 static long tick_calls;
+static int64_t tick_began;      /* when the last of them was asked for */
 
 static void at_end(VALUE number) {
     tick_work *work = &tick_works[FIX2LONG(number)];
     tick_calls++;
+    if (ringspun->now() < tick_began) rb_bug("the clock goes backwards");
     if (work->stream) ringspun->stream_put(work->stream, work->text, strlen(work->text));
     if (work->place >= 0) ringspun->wake_here(here[work->place], tick_calls);
     if (work->times-- > 0) ringspun->at_tick_end(at_end, number);
@@ -139,6 +141,7 @@ static VALUE at_tick_end(VALUE self, VALUE number, VALUE stream, VALUE text, VAL
     tick_work *work = &tick_works[NUM2LONG(number)];
     *work = (tick_work){.stream = NIL_P(stream) ? 0 : stream, .times = NUM2LONG(times), .place = NUM2LONG(place)};
     snprintf(work->text, sizeof(work->text), "%s", StringValueCStr(text));
+    tick_began = ringspun->now();
     return ringspun->at_tick_end(at_end, number) ? Qtrue : Qfalse;
 }
 
@@ -153,6 +156,19 @@ static VALUE stream_peek(VALUE self, VALUE stream) {
 
 static VALUE stream_more(VALUE self, VALUE stream, VALUE seconds) {
     return ringspun->stream_more(stream, ringspun->deadline(seconds)) ? Qtrue : Qfalse;
+}
+
+static VALUE more_of(VALUE stream) { return stream_more(Qnil, stream, Qnil); }
+
+/* stream, text -> as stream_more, which is a wait for that */
+static VALUE stream_more_for(VALUE self, VALUE stream, VALUE text) {
+    int state = 0;
+    ringspun->waits_for(StringValueCStr(text));
+    VALUE more = rb_protect(more_of, stream, &state);
+    ringspun->waits_for(NULL);
+    RB_GC_GUARD(text);
+    if (state) rb_jump_tag(state);
+    return more;
 }
 
 static VALUE stream_drop(VALUE self, VALUE stream, VALUE length) {
@@ -185,6 +201,7 @@ static void init_version_2(VALUE module) {
     rb_define_module_function(module, "tick_ends", tick_ends, 0);
     rb_define_module_function(module, "stream_peek", stream_peek, 1);
     rb_define_module_function(module, "stream_more", stream_more, 2);
+    rb_define_module_function(module, "stream_more_for", stream_more_for, 2);
     rb_define_module_function(module, "stream_drop", stream_drop, 2);
     rb_define_module_function(module, "stream_take", stream_take, 2);
     rb_define_module_function(module, "stream_put", stream_put, 2);

@@ -33,6 +33,22 @@ module StreamApiTests
     end
   end
 
+  def test_more_says_what_it_waits_for
+    on_machine do |machine|
+      stream, other = make_stream
+      strand = waiting(/\Aan answer: é\z/) { [api.stream_more_for(stream, "an answer: é"), machine.sleep(3600)] }
+      assert_equal Encoding::UTF_8, strand.waits_for.encoding
+      send_all(other, "ab")
+      machine.sleep(0.001) while strand.waits_for.to_s.include?("answer")
+      machine.terminate(strand)
+      error_of { strand.join }
+      strand = waiting(/answer/) { api.stream_more_for(stream, "an answer") || flunk }
+      machine.terminate(strand)
+      error_of { strand.join }
+      assert_equal "ab", stream.read(2)
+    end
+  end
+
   def test_more_after_the_end
     on_machine do
       stream, other = make_stream

@@ -6,7 +6,11 @@
 #include <pthread.h>
 #include <ruby/fiber/scheduler.h>
 
-static int64_t api_now(void) { return rs_now(&rsb_current()->engine); }
+/* Also at the end of a tick, when no strand runs and rsb_current would refuse. */
+static int64_t api_now(void) {
+    rsb_machine *machine = rsb_existing();
+    return rs_now(&(RS_LIKELY(machine) ? machine : rsb_current())->engine);
+}
 
 static int64_t api_deadline(VALUE seconds) { return rsb_deadline(rsb_current(), seconds, "deadline"); }
 
@@ -176,12 +180,15 @@ static size_t api_stream_unsent(VALUE self) {
     return has_noticed_fork() && queue->machine ? rs_write_queue_len(queue) : 0;
 }
 
+static void api_waits_for(const char *what) { rsb_running(rsb_current())->waits_meanwhile = what; }
+
 static const ringspun_api api = {
     .version = RINGSPUN_API_VERSION, .now = api_now, .deadline = api_deadline, .park = api_park, .wake = api_wake,
     .yield = api_yield, .read = api_read, .write = api_write, .wait_ready = api_wait_ready, .with_deadline = api_with_deadline,
     .machine_here = api_machine_here, .park_or = api_park_or, .wake_here = api_wake_here, .at_tick_end = api_at_tick_end,
     .stream_peek = api_stream_peek, .stream_more = api_stream_more, .stream_drop = api_stream_drop, .stream_take = api_stream_take,
     .block_free = free, .stream_put = api_stream_put, .stream_unsent = api_stream_unsent,
+    .waits_for = api_waits_for,
 };
 
 static void mark_tick_ends(rsb_machine *machine) { rs_tick_ends_visit(&machine->engine.tick_ends, rb_gc_mark); }

@@ -85,6 +85,7 @@ typedef struct rsb_strand {
     struct rsb_selection *selection; /* the IO.select in which it waits, or NULL */
     VALUE blocker;              /* what a block-like hook waits for, or nil */
     const char *extension_waits_for; /* what an extension has it wait for, in words */
+    const char *waits_meanwhile; /* what all its waits are for, until the extension that has said so takes that back; or NULL */
     VALUE evaluation;           /* the strand's own, for code outside of concurrent procs; 0: nobody has asked for it */
     struct rsb_strand *scheduler; /* the strand that has scheduled it, or NULL (core/scheduled.h) */
     struct rsb_strand *scheduled; /* the last one that it has scheduled itself, of those that have not ended; or NULL */

@@ -442,11 +442,12 @@ static VALUE strand_waits_for(VALUE self) {
     rs_machine *machine = &rsb_machine_any_thread(strand->machine)->engine;
     rs_strand *engine = engine_of(strand);
     if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
+    if (strand->waits_meanwhile) return rb_utf8_str_new_cstr(strand->waits_meanwhile);
     const rsb_list_kind *kind = rsb_list_kind_of(engine);
     if (kind) return kind->in_words ? kind->in_words(engine->waiter.list) : rb_str_new_cstr(kind->what);
     if (engine->wait == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
     if (engine->wait == RS_WAIT_SCOPE && engine->waiter.list) return rb_str_new_cstr(scope_name(engine));
-    if (engine->wait == RS_WAIT_WAKER && strand->extension_waits_for) return rb_str_new_cstr(strand->extension_waits_for);
+    if (engine->wait == RS_WAIT_WAKER && strand->extension_waits_for) return rb_utf8_str_new_cstr(strand->extension_waits_for);
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
     return rsb_request_in_words(&rs_op_at(machine->ops, engine->op)->request);
 }
