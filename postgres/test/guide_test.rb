@@ -24,7 +24,7 @@ class PostgresGuideTest < Minitest::Test
   end
 
   def test_options_of_the_pool
-    named = TEXT[/^## The pool$.*?^## /m].scan(/^\| `(\w+):` \|/).flatten
+    named = TEXT[/^## The pool$.*?^## /m].scan(/^\| (`[^|]+) \|/).flatten.flat_map { |names| names.scan(/`(\w+):`/) }.flatten
     assert_equal POOL.sort, named.sort
     POOL.each do |name|
       error = assert_raises(Ringspun::UsageError) { Postgres::Pool.new("postgres://localhost/shop?#{name}=1") }

@@ -207,7 +207,7 @@ class TidyTest < Minitest::Test
   STANDARD = %w[
     bundler/setup cgi/escape date delegate digest digest/sha1 erb etc fileutils io/console io/nonblock io/wait ipaddr json mkmf
     monitor net/http objspace open-uri open3 openssl optparse pathname pp prism pty rbconfig rubygems/package securerandom socket
-    stringio tempfile timeout tmpdir uri yaml zlib
+    stringio strscan tempfile timeout tmpdir uri yaml zlib
   ].freeze
 
   # What only somebody who has that gem requires: what makes it go with ours, and helpers for tests of a program's own.
@@ -218,6 +218,8 @@ class TidyTest < Minitest::Test
                    "rails/railtie" => %w[runtime/lib/ringspun/railtie.rb jobs/lib/ringspun/jobs/railtie.rb],
                    "rails/generators" => %w[jobs/lib/generators/ringspun/install/install_generator.rb],
                    "active_job" => %w[jobs/lib/ringspun/jobs/active_job.rb],
+                   "active_support" => %w[postgres/lib/ringspun/postgres/notifications.rb],
+                   "active_support/notifications" => %w[postgres/lib/ringspun/postgres/notifications.rb],
                    "active_record" => %w[jobs/lib/ringspun/jobs/active_record.rb],
                    "minitest" => %w[jobs/lib/ringspun/jobs/minitest.rb], "rspec/core" => %w[jobs/lib/ringspun/jobs/rspec.rb],
                    "rspec/expectations" => %w[jobs/lib/ringspun/jobs/rspec.rb] }.freeze

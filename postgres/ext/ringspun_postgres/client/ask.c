@@ -1,5 +1,6 @@
 #include "client/ask.h"
 #include "client/params.h"
+#include "client/script.h"
 
 #include <poll.h>
 
@@ -174,11 +175,19 @@ VALUE rpg_late_error(const rpg_lane *lane) {
 NORETURN(static void fail_late(const rpg_lane *lane));
 static void fail_late(const rpg_lane *lane) { rb_exc_raise(rpg_late_error(lane)); }
 
+/* The text lasts as long as the request waits, which has the statement. */
+static const char *what_of(const rpg_request *request) {
+    if (request->script) return request->script->what;
+    return NIL_P(request->statement) ? "an answer of Postgres" : rpg_statement_what(rpg_statement_get(request->statement));
+}
+
 static void read_as_reader(rpg_lane *lane, rpg_request *request, int64_t deadline) {
     reading r = {lane, request, deadline, RINGSPUN_NEVER};
     int state = 0;
     lane->reader = request;
+    ringspun->waits_for(what_of(request));
     rb_protect(read_for, (VALUE)&r, &state);
+    ringspun->waits_for(NULL);
     rpg_pass_on(lane);
     if (!state) return;
     VALUE error = rb_errinfo();
@@ -211,7 +220,7 @@ static void give_up(void *data) {
 void rpg_wait_for(rpg_lane *lane, rpg_request *request, int64_t deadline) {
     while (!rpg_is_served(request)) {
         if (!lane->reader) read_as_reader(lane, request, deadline);
-        else if (ringspun->park_or(deadline, "an answer of Postgres", keep_waker, give_up, request, NULL)) request->parked = false;
+        else if (ringspun->park_or(deadline, what_of(request), keep_waker, give_up, request, NULL)) request->parked = false;
         else fail_late(lane);
     }
 }
@@ -230,6 +239,7 @@ VALUE rpg_result_of(rpg_request *request, bool last) {
     result->tag_len = request->tag_len;
     memcpy(result->tag, request->tag, request->tag_len);
     rpg_rows_move(&result->rows, &request->rows);
+    if (RB_UNLIKELY(request->lane->observed)) result->seen = rpg_seen_take(request);
     if (last) rpg_request_free(request);
     result->columns = NIL_P(formats) ? rpg_statement_columns(rpg_statement_get(statement)) : formats;
     RB_GC_GUARD(statement);
@@ -240,12 +250,16 @@ VALUE rpg_result_of(rpg_request *request, bool last) {
 VALUE rpg_failure_of(const rpg_lane *lane, rpg_request *request) {
     VALUE sql = NIL_P(request->statement) ? Qnil : rpg_statement_get(request->statement)->sql, body = Qnil;
     bool known = request->error, sent = request->sent || request->leg > RPG_FIRST_LEG; /* its statement has left with the first leg */
+    VALUE seen = rpg_seen_take(request), error = Qnil;
     if (known) body = rb_str_new((const char *)request->error, (long)request->error_len);
     rpg_request_free(request);
-    if (known) return rb_funcall(rpg_mPostgres, id_error_of, 2, body, sql);
-    if (lane->broken && sent) return rb_exc_new_cstr(rpg_eProtocol, lane->lost);
-    if (lane->lost[0]) return rb_funcall(rpg_mPostgres, id_lost, 2, rb_utf8_str_new_cstr(lane->lost), sent ? Qtrue : Qfalse);
-    rb_memerror();
+    if (known) error = rb_funcall(rpg_mPostgres, id_error_of, 2, body, sql);
+    else if (lane->broken && sent) error = rb_exc_new_cstr(rpg_eProtocol, lane->lost);
+    else if (lane->lost[0]) error = rb_funcall(rpg_mPostgres, id_lost, 2, rb_utf8_str_new_cstr(lane->lost), sent ? Qtrue : Qfalse);
+    else rb_memerror();
+    rpg_seen_put(error, seen);
+    RB_GC_GUARD(seen);
+    return error;
 }
 
 void rpg_fail(const rpg_lane *lane, rpg_request *request) { rb_exc_raise(rpg_failure_of(lane, request)); }

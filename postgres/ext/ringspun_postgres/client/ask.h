@@ -25,7 +25,7 @@ VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql);
 /* What can be known to be wrong without a connection. Raises UsageError. True: the statement is for one session. */
 bool rpg_ask_check(VALUE sql, VALUE params);
 
-/* Whether it may come: nil, or the Symbol that says why not. `forced`: also where it may hold up others, and to an old lane. */
+/* Whether it may come (on a lane of one user NULL will do for the statement): nil, or the Symbol that says why not. `forced`: also where it may hold up others, and to an old lane. */
 VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced);
 
 /* Nobody uses it, and it may have ended: a ping tells. */

@@ -131,7 +131,13 @@ static uint16_t put_empty_query(rpg_lane *lane) {
     return RPG_STEP_QUERY;
 }
 
+static uint16_t put_script(rpg_lane *lane, const rpg_request *request) {
+    rpg_put_query(&lane->flight, (rpg_span){request->params, request->params_len});
+    return RPG_STEP_QUERY;
+}
+
 static uint16_t put_steps(rpg_lane *lane, rpg_request *request) {
+    if (request->script) return put_script(lane, request);
     if (request->leg == RPG_LAST_LEG) return put_sync(lane);
     if (request->leg == RPG_NEXT_LEG) return put_leg(lane);
     return NIL_P(request->statement) ? put_empty_query(lane) : put_statement(lane, request);
@@ -162,6 +168,7 @@ static void take_off(VALUE self) {
         request->behind = lane->sent.len > 0;
         rpg_requests_append(&lane->sent, request);
         request->sent = true;
+        if (RB_UNLIKELY(lane->observed)) rpg_seen_begin(request);
         if (!request->abandoned) lane->live++;
         put_request(lane, request);
     }

@@ -40,6 +40,7 @@ static void lane_free(void *data) {
     rpg_requests_free(&lane->sent);
     rpg_requests_free(&lane->answered);
     if (lane->attendant) rpg_request_free(lane->attendant);
+    rpg_notices_free(&lane->notices); /* also those of the requests above */
     rpg_replies_free(&lane->replies);
     rpg_out_free(&lane->scratch);
     rpg_out_free(&lane->flight);
@@ -265,6 +266,17 @@ static VALUE lane_forget_statements(VALUE self) {
     return Qnil;
 }
 
+/* What is seen of requests is noted from now on, or no more. From any thread. */
+static VALUE lane_set_observed(VALUE self, VALUE observed) {
+    rpg_lane_get(self)->observed = RTEST(observed);
+    return observed;
+}
+
+/* From any thread.
+ *
+ * @return [Array<String>] the bodies of notices that came with no answer, or with one that nobody has taken */
+static VALUE lane_take_notices(VALUE self) { return rpg_notices_take(&rpg_lane_get(self)->notices); }
+
 void rpg_init_lane(void) {
     rpg_init_ask();
     pthread_atfork(NULL, NULL, count_fork);
@@ -293,8 +305,12 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "take_left_state", lane_take_left_state, 0);
     rb_define_method(cLane, "decoders=", lane_set_decoders, 1);
     rb_define_method(cLane, "forget_statements", lane_forget_statements, 0);
+    rb_define_method(cLane, "observed=", lane_set_observed, 1);
+    rb_define_method(cLane, "take_notices", lane_take_notices, 0);
     rb_global_variable(&cLane);
     rpg_init_batch(cLane);
     rpg_init_post(cLane);
     rpg_init_stream(cLane);
+    rpg_init_script(cLane);
+    rpg_init_seen(cLane);
 }

@@ -37,6 +37,7 @@ typedef struct rpg_lane {
     bool names;                 /* statements are given names */
     bool pipelines;             /* a statement that was sent behind others was answered before */
     bool suspected;             /* to lose statements that come together, which was said */
+    bool observed;              /* what is seen of requests is noted */
     bool left_state;            /* a statement was of a kind that changes the session */
     uint8_t status;             /* of the last ReadyForQuery */
     rpg_replies replies;
@@ -57,6 +58,7 @@ typedef struct rpg_lane {
     bool flight_asked;
     rpg_requests answered;      /* of those that were posted, and that nobody has taken yet */
     uint32_t posted;            /* with those that are not answered */
+    rpg_notices notices;        /* that no request has */
     rpg_request *attendant;     /* is sent to nobody: with it a strand waits for the answer of any that was posted; NULL: not yet */
     const rpg_request *reader;  /* who reads now; NULL: nobody */
     rpg_run_of_rows *runs;      /* what the present look has found */
@@ -74,6 +76,7 @@ rpg_lane *rpg_lane_get(VALUE self);
 void rpg_init_batch(VALUE cLane);
 void rpg_init_post(VALUE cLane);
 void rpg_init_stream(VALUE cLane);
+void rpg_init_script(VALUE cLane);
 
 /* --- flight.c: what goes out --- */
 

@@ -1,4 +1,5 @@
 #include "client/request.h"
+#include "client/script.h"
 
 #include <stdlib.h>
 
@@ -14,6 +15,8 @@ void rpg_request_free(rpg_request *request) {
     rpg_rows_free(&request->rows);
     free(request->error);
     free(request->parts);
+    if (RB_UNLIKELY(request->seen != NULL)) rpg_seen_drop(request);
+    if (RB_UNLIKELY(request->script != NULL)) rpg_script_free(request->script);
     free(request);
 }
 

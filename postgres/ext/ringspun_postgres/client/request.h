@@ -14,6 +14,7 @@
 
 #include "client/rows.h"
 #include "client/result.h"
+#include "client/seen.h"
 #include "codec/replies.h"
 
 typedef enum { RPG_NO_LEG, RPG_FIRST_LEG, RPG_NEXT_LEG, RPG_LAST_LEG } rpg_leg;
@@ -46,6 +47,8 @@ typedef struct rpg_request {
     rpg_rows rows;
     uint8_t *error;             /* the body of an ErrorResponse, or NULL */
     size_t error_len;
+    rpg_seen *seen;             /* NULL: nobody observes the lane, or it was not sent */
+    struct rpg_script *script;  /* of several statements that are sent as one; NULL: it is one */
     struct rpg_request **parts; /* of the last of a batch: all of them, in order */
     uint32_t parts_len;
     size_t flight_len;          /* bytes that were sent for it */

@@ -3,7 +3,11 @@
 
 static VALUE cResult;
 
-static void result_mark(void *data) { rb_gc_mark(((rpg_result *)data)->columns); }
+static void result_mark(void *data) {
+    const rpg_result *result = data;
+    rb_gc_mark(result->columns);
+    rb_gc_mark(result->seen);
+}
 
 static void result_free(void *data) {
     rpg_rows_free(&((rpg_result *)data)->rows);
@@ -20,11 +24,17 @@ static const rb_data_type_t result_type = {
 
 VALUE rpg_result_new(rpg_result **result) {
     VALUE self = TypedData_Make_Struct(cResult, rpg_result, &result_type, *result);
-    (*result)->columns = Qnil;
+    (*result)->columns = (*result)->seen = Qnil;
     return self;
 }
 
 static rpg_result *get(VALUE self) { return rb_check_typeddata(self, &result_type); }
+
+VALUE rpg_result_take_seen(VALUE self) {
+    VALUE seen = get(self)->seen;
+    get(self)->seen = Qnil;
+    return seen;
+}
 
 typedef VALUE (*rpg_form)(rpg_row_maker *maker, rpg_block *block, const rpg_message *message);
 

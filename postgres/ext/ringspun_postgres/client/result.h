@@ -10,6 +10,7 @@
 
 typedef struct {
     VALUE columns;              /* nil: it has none */
+    VALUE seen;                 /* what take_seen answers; nil: nobody observes, or it was taken */
     rpg_rows rows;
     bool binary;                /* in the formats that the columns are asked for in, and not all as text */
     uint8_t tag_len;
@@ -18,5 +19,8 @@ typedef struct {
 
 /* An empty one, for who fills it in. */
 VALUE rpg_result_new(rpg_result **result);
+
+/* Once. */
+VALUE rpg_result_take_seen(VALUE self);
 
 #endif

@@ -1,4 +1,5 @@
 #include "client/lane.h"
+#include "client/script.h"
 
 #include <stdlib.h>
 
@@ -25,6 +26,7 @@ static void finish(rpg_request *request, rpg_end_kind end) {
     if (request->parses) rpg_statement_forget_name(rpg_statement_get(request->statement));
     request->done = true;
     request->end = (uint8_t)end;
+    if (RB_UNLIKELY(request->seen != NULL)) request->seen->answered_at = ringspun->now();
     if (request->abandoned) rpg_request_free(request);
     else if (!NIL_P(request->caller)) keep_answer(request);
     else if (request->parked) ringspun->wake_here(request->waker, 0);
@@ -142,6 +144,7 @@ static bool take_columns(rpg_request *request, const rpg_message *message) {
     rpg_reader reader;
     uint16_t count;
     if (!rpg_read_columns(message, &reader, &count)) return false;
+    if (NIL_P(request->statement)) return request->lane->sent.first->script != NULL; /* else it was an empty query */
     rpg_statement_describe(rpg_statement_get(request->statement), (rpg_span){message->body, message->len});
     return true;
 }
@@ -184,6 +187,8 @@ static taken take_ready(rpg_lane *lane, rpg_request *request, const rpg_message 
 static taken take_message(rpg_lane *lane, const rpg_message *message, size_t from, size_t to) {
     rpg_event event = rpg_replies_take(&lane->replies, message);
     rpg_request *request = event.tag;
+    if (RB_UNLIKELY(request && request->script)) request = rpg_script_taker(request, event.kind, message);
+    if (RB_UNLIKELY(event.tag && !request)) return NO_MEMORY;
     switch (event.kind) {
     case RPG_EVENT_ROW: return take_row(lane, request, from, to);
     case RPG_EVENT_COMPLETE: take_tag(lane, request, message); return TAKEN;
@@ -197,9 +202,11 @@ static taken take_message(rpg_lane *lane, const rpg_message *message, size_t fro
         if (message->type == RPG_PARSED) request->parses = false;
         return TAKEN;
     case RPG_EVENT_SUSPENDED: request->suspended = true; return TAKEN;
+    case RPG_EVENT_ASIDE:
+        if (RB_UNLIKELY(lane->observed) && message->type == RPG_NOTICE) rpg_seen_notice(lane, message);
+        return TAKEN;
     case RPG_EVENT_PARAMETERS:
-    case RPG_EVENT_EMPTY:
-    case RPG_EVENT_ASIDE: return TAKEN;
+    case RPG_EVENT_EMPTY: return TAKEN;
     case RPG_EVENT_COPY_IN:
     case RPG_EVENT_COPY_OUT: return COPIES;
     default: return message->type == RPG_COPY_BOTH ? COPIES : WRONG;

@@ -103,6 +103,11 @@ void rpg_statement_forget_name(rpg_statement *statement) {
 
 void rpg_statement_note_time(rpg_statement *statement, int64_t took) { statement->mean += (took - statement->mean) / 8; }
 
+const char *rpg_statement_what(rpg_statement *statement) {
+    if (!statement->what[0]) rpg_what_of(statement->what, RSTRING_PTR(statement->sql), (size_t)RSTRING_LEN(statement->sql));
+    return statement->what;
+}
+
 VALUE rpg_statement_columns(rpg_statement *statement) {
     if (NIL_P(statement->columns) && statement->description) {
         rpg_span description = {statement->description, statement->description_len};

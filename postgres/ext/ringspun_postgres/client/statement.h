@@ -7,6 +7,7 @@
 #define RINGSPUN_PG_STATEMENT_H
 
 #include "client/columns.h"
+#include "client/what.h"
 
 #define RPG_NAME_MAX 40
 
@@ -26,6 +27,7 @@ typedef struct {
     uint32_t named;             /* the number in its name */
     uint8_t name_len;           /* 0: it has none yet */
     char name[RPG_NAME_MAX];
+    char what[RPG_WHAT_MAX];    /* its strand waits for; empty: nobody has asked */
 } rpg_statement;
 
 VALUE rpg_statement_new(VALUE sql, VALUE decoders);
@@ -38,6 +40,9 @@ void rpg_statement_describe(rpg_statement *statement, rpg_span description);
 void rpg_statement_forget_name(rpg_statement *statement);
 
 void rpg_statement_note_time(rpg_statement *statement, int64_t took);
+
+/* What a strand waits for, in words. */
+const char *rpg_statement_what(rpg_statement *statement);
 
 /* nil: none, or not known yet. May raise. */
 VALUE rpg_statement_columns(rpg_statement *statement);

@@ -70,8 +70,23 @@ module Ringspun
         form = form_of(as)
         return Holder.enumerator { |&each| stream(sql, *params, timeout:, as:, &each) } unless block
 
-        run_stream(sql, params, timeout, false) { |result| result.__send__(form, &block) }
+        run_stream(sql, params, timeout, false, form, &block)
         nil
+      end
+
+      # Runs several statements, with a ; between them and without parameters, as of a file: on a connection of its own, which is
+      # made anew afterwards. In a session or transaction on that one's connection. Outside of a transaction all take effect or
+      # none, unless they begin and commit transactions themselves. There is no COPY.
+      #
+      # @param sql [String]
+      # @param timeout [Numeric, nil] seconds
+      # @return [Array<Result>] one for each statement
+      # @raise [ServerError] whose `place` has the number, the line and the text of the statement that has failed
+      # @raise [TransactionRolledBack] the script has left a transaction open, on a connection of its own
+      # @since 0.1.0
+      def script(sql, timeout: nil)
+        Script.check(sql)
+        run_script(sql, timeout)
       end
 
       # The same methods, each of which returns at once, with an {Evaluation}.
@@ -153,7 +168,7 @@ module Ringspun
         form = @client.__send__(:form_of, as)
         return Holder.enumerator { |&each| stream(*params, timeout:, as:, &each) } unless block
 
-        @client.__send__(:run_stream, @sql, params, timeout, true) { |result| result.__send__(form, &block) }
+        @client.__send__(:run_stream, @sql, params, timeout, true, form, &block)
         nil
       end
 
@@ -228,7 +243,7 @@ module Ringspun
       end
 
       begins :query, :query_one, :query_value, :execute, :batch
-      begins_with_own :stream, :transaction, :session
+      begins_with_own :stream, :script, :transaction, :session
 
       # A statement whose methods return an {Evaluation} each. See {Client#prepare}.
       #

@@ -77,7 +77,7 @@ module Ringspun
         # What a user still asks that leaves: its own error is the news, and not that the courier has ended as well.
         AFTER = [*STATE, :close, :orphaned].freeze
         # Of methods that take seconds: which argument those are.
-        SECONDS = { query: 2, batch: 2, next_rows: 0, ping: 0 }.freeze
+        SECONDS = { query: 2, batch: 2, script: 1, next_rows: 0, ping: 0 }.freeze
         private_constant :STATE, :AFTER, :SECONDS
 
         # @return [Postgres::Lane]
@@ -91,8 +91,14 @@ module Ringspun
           @answered = Condition.new
         end
 
-        %i[query batch begin_stream next_rows end_stream ping close lost? loss orphaned? status pending orphaned].each do |name|
+        %i[query batch script begin_stream next_rows end_stream ping close lost? loss orphaned? status pending
+           orphaned].each do |name|
           define_method(name) { |*arguments| ask(name, *arguments) }
+        end
+
+        # In its user's thread: it is no more than a mark.
+        def observed=(observed)
+          @lane.observed = observed
         end
 
         # In the courier's thread. Nothing is asked any more.

@@ -66,13 +66,18 @@ module Ringspun
       # @since 0.1.0
       attr_reader :sql
 
+      # @return [ScriptPlace, nil] of a script: which of its statements
+      # @since 0.1.0
+      attr_reader :place
+
       # For what each is see the signature.
       FIELDS.each { |name, letter| define_method(name) { @fields[letter] } }
 
       # @api private
-      def initialize(fields, sql = nil)
+      def initialize(fields, sql = nil, place = nil)
         @fields = fields.freeze
         @sql = sql
+        @place = place
         super(explain)
       end
 
@@ -83,7 +88,7 @@ module Ringspun
       private
 
       def explain
-        lines = ["#{primary} (#{sqlstate})", *pointed_at]
+        lines = ["#{primary} (#{sqlstate})", *place&.to_s, *pointed_at]
         lines << "DETAIL: #{detail}" if detail
         lines << "HINT: #{hint}" if hint
         ours = Hints.for(@fields, sql)
@@ -137,10 +142,17 @@ module Ringspun
     class << self
       # @api private
       # @param body [String] of an ErrorResponse
-      def error_of(body, sql = nil)
-        fields = body.force_encoding(Encoding::UTF_8).split("\0").to_h { |field| [field[0], field[1..]] }
+      def error_of(body, sql = nil, place = nil)
+        fields = fields_of(body)
         state = fields["C"].to_s
-        BY_STATE.fetch(state) { BY_STATE.fetch(state[0, 2], ServerError) }.new(fields, sql)
+        BY_STATE.fetch(state) { BY_STATE.fetch(state[0, 2], ServerError) }.new(fields, sql, place)
+      end
+
+      # @api private
+      # @param body [String] of an ErrorResponse or NoticeResponse, which may have any bytes
+      # @return [Hash{String => String}] its fields in UTF-8, by their letters
+      def fields_of(body)
+        body.b.split("\0").to_h { |field| [field[0], field[1..].to_s.force_encoding(Encoding::UTF_8).scrub] }
       end
 
       # @api private

@@ -27,6 +27,7 @@ module Ringspun
         lane = new(session.stream, SecureRandom.alphanumeric(8), config.statement_cache, shared)
         lane.session = session
         lane.canceller = canceller
+        lane.observed = !config.observers.nil?
         lane.machine = Machine.current
         lane.live(config.max_lifetime * (0.9 + (rand / 5)))
         lane.thread = Thread.current

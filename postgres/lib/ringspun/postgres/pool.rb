@@ -35,16 +35,26 @@ module Ringspun
       #   the first; nil: so it is for hosts that are known to, and a warning says so
       # @param types [Hash{Integer, String, Symbol => #call}] what values of some types become, by the OID or the name of the
       #   type: it is called with the text of a value, in any thread, and also for elements of arrays
+      # @param on_statement [#call, nil] gets an {Execution} for each statement, when its caller gets the answer, in its
+      #   strand or thread
+      # @param on_notice [#call, nil] gets each {Notice} of the server, likewise
+      # @param log [Logger, nil] is warned of statements that take long
+      # @param log_slower_than [Numeric, nil] seconds from which on that is; 1 unless told, and 0 for all statements
       # @param options [Hash{Symbol => Object}] what a URI has, by libpq's names: host, port, user, password, sslmode, ...
       # @raise [UsageError]
       # @since 0.1.0
       def initialize(source = nil, lanes: nil, max: nil, min: nil, timeout: nil, checkout_timeout: nil, max_lifetime: nil,
-                     statement_cache: nil, pipelining: nil, types: {}, **options)
+                     statement_cache: nil, pipelining: nil, types: {}, on_statement: nil, on_notice: nil, log: nil,
+                     log_slower_than: nil, **options)
         raise UsageError, "a client of Postgres can only be made in the main ractor" unless Ractor.current == Ractor.main
 
         options = Options.new(source, **options)
         told = { lanes:, max:, min:, timeout:, checkout_timeout:, max_lifetime:, statement_cache:, pipelining: }.compact
-        @config = Config.new(options:, types: Types.new(types), **DEFAULTS, **options.of_pool, **told)
+        of_uri = options.of_pool
+        log_slower_than ||= of_uri[:log_slower_than]
+        @observers = Observers.of(options, on_statement:, on_notice:, log:, log_slower_than:)
+        @config = Config.new(options:, types: Types.new(types), observers: @observers, **DEFAULTS,
+                             **of_uri.except(:log_slower_than), **told)
         @beginning = Thread::Mutex.new
         @closed = false
         start_anew
@@ -59,25 +69,29 @@ module Ringspun
       # Runs the block with a connection of its own. See {Session}.
       #
       # @param timeout [Numeric, nil] seconds to wait for one
+      # @param on_notice [#call, nil] gets the notices of this session, in place of that of the pool
       # @yieldparam session [Session]
       # @return [Object] the block's value
       # @since 0.1.0
-      def session(timeout: nil)
+      def session(timeout: nil, on_notice: nil)
         raise UsageError, "session needs a block" unless block_given?
 
-        own(timeout, reset: true) { |session, _| yield session }
+        own(timeout, reset: true, observers: observers_with(on_notice)) { |session, _| yield session }
       end
 
       # Runs the block in a transaction on a connection of its own.
       #
       # @param (see Session#transaction)
+      # @param on_notice [#call, nil] gets the notices of this transaction, in place of that of the pool
       # @yieldparam (see Session#transaction)
       # @return (see Session#transaction)
       # @raise (see Session#transaction)
       # @since 0.1.0
-      def transaction(timeout: nil, **options, &block)
+      def transaction(timeout: nil, on_notice: nil, **options, &block)
         Transaction.check(**options, &block)
-        own(timeout) { |session, left| session.transaction(timeout: left, **options, &block) }
+        own(timeout, observers: observers_with(on_notice)) do |session, left|
+          session.transaction(timeout: left, **options, &block)
+        end
       end
 
       # Closes all connections. What is under way is in doubt.
@@ -111,27 +125,59 @@ module Ringspun
 
       private
 
-      def run(sql, params, timeout, prepared, idempotent) = place.query(sql, params, limit(timeout), prepared, idempotent)
+      def run(sql, params, timeout, prepared, idempotent)
+        return place.query(sql, params, limit(timeout), prepared, idempotent) unless @observers
 
-      def run_batch(sqls, params, timeout) = place.batch(sqls, params, limit(timeout))
+        @observers.observe(:query, [sql]) { place.query(sql, params, limit(timeout), prepared, idempotent) }
+      end
 
-      def run_stream(sql, params, timeout, prepared, &block)
+      def run_batch(sqls, params, timeout)
+        return place.batch(sqls, params, limit(timeout)) unless @observers
+
+        @observers.observe(:batch, sqls) { place.batch(sqls, params, limit(timeout)) }
+      end
+
+      def run_stream(sql, params, timeout, prepared, form, &block)
         Lane.check(sql, params)
-        own(limit(timeout)) { |session, left| session.__send__(:run_stream, sql, params, left, prepared, &block) }
+        observed(:stream, sql) do |call|
+          own(limit(timeout)) do |session, left|
+            session.__send__(:stream_on_lane, sql, params, left, prepared, form, call, &block)
+          end
+        end
+      end
+
+      def run_script(sql, timeout)
+        observed(:script, sql) do |call|
+          own(limit(timeout), reset: true) do |session, left|
+            session.__send__(:script_on_lane, sql, left, call).tap { session.__send__(:refuse_open_transaction) }
+          end
+        end
+      end
+
+      def observed(kind, sql, &) = @observers ? @observers.observe(kind, [sql], &) : yield(nil)
+
+      # @return [Observers, nil] of a session or transaction
+      def observers_with(on_notice)
+        return @observers unless on_notice
+
+        Observers.check(:on_notice, on_notice)
+        @observers ? @observers.with_notices_to(on_notice) : Observers.new(@config.options.database, [], on_notice)
       end
 
       def limit(timeout) = timeout ? Postgres.seconds("timeout", timeout) : @config.timeout
 
       # @yieldparam session [Session] on a connection of its own
       # @yieldparam left [Float, nil] seconds of the timeout
-      def own(timeout, reset: false)
+      def own(timeout, reset: false, observers: @observers)
         timeout &&= Postgres.seconds("timeout", timeout)
         deadline = timeout && (Postgres.now + timeout)
         place.use(timeout, reset:) do |lane|
-          session = Session.new(lane, @config.timeout)
+          session = Session.new(lane, @config.timeout, observers)
+          lane.observed = true if observers && !@observers
           yield session, deadline && [deadline - Postgres.now, 0].max
         ensure
           session&.__send__(:finish)
+          lane.observed = false if observers && !@observers
         end
       end
 
@@ -185,7 +231,7 @@ module Ringspun
     #
     # @api private
     Config = Data.define(:options, :lanes, :max, :min, :timeout, :checkout_timeout, :max_lifetime, :statement_cache,
-                         :pipelining, :types) do
+                         :pipelining, :types, :observers) do
       def initialize(options:, pipelining:, timeout:, checkout_timeout:, max_lifetime:, **rest)
         unless [true, false, nil].include?(pipelining)
           raise UsageError, "pipelining: expected true, false or nil, got #{pipelining.inspect}"

@@ -23,10 +23,10 @@ module Ringspun
       # As an Array of its rows has it: one row, or several.
       #
       # @param place [Integer, Range<Integer>] from the end where it is negative
-      # @param count [Array<Integer>] how many, from `place` on
+      # @param count [Integer, nil] how many, from `place` on; nil: the one at that place
       # @return [Row, Array<Row>, nil] nil: there is none at that place
       # @since 0.1.0
-      def [](place, *count) = all[place, *count]
+      def [](place, count = nil) = count ? all[place, count] : all[place]
 
       # @return [Boolean] whether it has no rows
       # @since 0.1.0
@@ -36,10 +36,10 @@ module Ringspun
       # @since 0.1.0
       def length = size
 
-      # @param count [Array<Integer>] how many
+      # @param count [Integer, nil] how many; nil: one
       # @return [Row, nil, Array<Row>] the last row, nil where there is none; or the last of them
       # @since 0.1.0
-      def last(*count) = all.last(*count)
+      def last(count = nil) = count ? all.last(count) : all.last
 
       # @return [Array<Column>] the columns with their types; empty where there are none
       # @since 0.1.0

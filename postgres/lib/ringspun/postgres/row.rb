@@ -10,16 +10,15 @@ module Ringspun
       # One value, or what stands in for a column that is not there. A value that is NULL is there.
       #
       # @param key [Integer, String, Symbol] as of {#[]}
-      # @param default [Array<Object>] one, for a column that is not there
+      # @param default [Object] for a column that is not there
       # @yieldparam key [Integer, String, Symbol] and the block returns what stands in
       # @return [Object, nil]
       # @raise [UsageError] there is no such column, and nothing stands in for it; names those that there are
       # @since 0.1.0
-      def fetch(key, *default)
-        raise ArgumentError, "wrong number of arguments (given #{default.size + 1}, expected 1..2)" if default.size > 1
+      def fetch(key, default = (none = true))
         return self[key] if key?(key)
         return yield(key) if block_given?
-        return default.first unless default.empty?
+        return default unless none
 
         raise UsageError, "there is no column #{key.inspect}; there are #{columns.join(", ")}"
       end

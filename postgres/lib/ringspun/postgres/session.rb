@@ -16,9 +16,11 @@ module Ringspun
       # @api private
       # @param lane [Lane, Courier::Lane]
       # @param timeout [Numeric, nil] seconds for each call that names none
-      def initialize(lane, timeout)
+      # @param observers [Observers, nil]
+      def initialize(lane, timeout, observers = nil)
         @lane = lane
         @timeout = timeout
+        @observers = observers
         @ended = false
       end
 
@@ -42,7 +44,8 @@ module Ringspun
         begin_sql = Transaction.begin_sql(isolation:, read_only:, deferrable:)
         deadline = timeout && (Postgres.now + Postgres.seconds("timeout", timeout))
         Transaction.again(again, deadline) do
-          Transaction.new(@lane, @timeout, 0, deadline).__send__(:enclose, begin_sql, "COMMIT", "ROLLBACK", nil, &block)
+          transaction = Transaction.new(@lane, @timeout, 0, deadline, @observers)
+          transaction.__send__(:enclose, begin_sql, "COMMIT", "ROLLBACK", nil, &block)
         end
       end
 
@@ -52,10 +55,28 @@ module Ringspun
       private
 
       def run(sql, params, timeout, prepared, _idempotent)
-        ask { @lane.query(sql, params, limit(timeout), prepared, true) }
+        return ask { @lane.query(sql, params, limit(timeout), prepared, true) } unless @observers
+
+        @observers.observe(:query, [sql], @lane) { ask { @lane.query(sql, params, limit(timeout), prepared, true) } }
       end
 
-      def run_batch(sqls, params, timeout) = ask { @lane.batch(sqls, params, limit(timeout), true) }
+      def run_batch(sqls, params, timeout)
+        return ask { @lane.batch(sqls, params, limit(timeout), true) } unless @observers
+
+        @observers.observe(:batch, sqls, @lane) { ask { @lane.batch(sqls, params, limit(timeout), true) } }
+      end
+
+      def run_script(sql, timeout)
+        return script_on_lane(sql, timeout, nil) unless @observers
+
+        @observers.observe(:script, [sql], @lane) { |call| script_on_lane(sql, timeout, call) }
+      end
+
+      def run_stream(sql, params, timeout, prepared, form, &block)
+        return stream_on_lane(sql, params, timeout, prepared, form, nil, &block) unless @observers
+
+        @observers.observe(:stream, [sql], @lane) { |call| stream_on_lane(sql, params, timeout, prepared, form, call, &block) }
+      end
 
       def ask
         check
@@ -65,7 +86,14 @@ module Ringspun
         @lane.orphaned if !taken && @lane.orphaned?
       end
 
-      def run_stream(sql, params, timeout, prepared)
+      # @param call [ObservedCall, nil]
+      def script_on_lane(sql, timeout, call)
+        results, seen = ask { @lane.script(sql, limit(timeout)) }
+        call&.take(seen)
+        results
+      end
+
+      def stream_on_lane(sql, params, timeout, prepared, form, call, &block)
         check
         timeout = limit(timeout)
         deadline = timeout && (Postgres.now + timeout)
@@ -73,14 +101,35 @@ module Ringspun
         raise Postgres.lost(@lane.loss, false) if taken
 
         begun = asking = true
-        while (rows = @lane.next_rows(limit(deadline && [deadline - Postgres.now, 0].max)))
+        call&.sent(@lane)
+        while (rows = next_rows(deadline, call))
           asking = false
-          yield rows
+          yield_rows(rows, form, call, &block)
           rows.__send__(:release)
           asking = true
         end
       ensure
         leave_stream(asking) if begun
+        call&.take_notices(@lane) if begun
+      end
+
+      def next_rows(deadline, call)
+        seconds = limit(deadline && [deadline - Postgres.now, 0].max)
+        call ? call.waits { @lane.next_rows(seconds) } : @lane.next_rows(seconds)
+      end
+
+      def yield_rows(rows, form, call, &block)
+        return rows.__send__(form, &block) unless call
+
+        call.decodes(block) { |each| rows.__send__(form, &each) }
+      end
+
+      # It would be rolled back without a word.
+      def refuse_open_transaction
+        return if @lane.status == "I"
+
+        raise TransactionRolledBack, "the script has left a transaction open, and what that has done is rolled back: end it by " \
+                                     "COMMIT"
       end
 
       # What was asked for ahead is most often on its way, and the transaction, if there is one, goes on.
@@ -190,13 +239,13 @@ module Ringspun
         return yield(self) if join
 
         name = "ringspun_#{@depth + 1}"
-        inner = self.class.new(@lane, @timeout, @depth + 1, @deadline)
+        inner = self.class.new(@lane, @timeout, @depth + 1, @deadline, @observers)
         inner.__send__(:enclose, "SAVEPOINT #{name}", "RELEASE #{name}", "ROLLBACK TO #{name}", timeout, &block)
       end
 
       # @api private
-      def initialize(lane, timeout, depth = 0, deadline = nil)
-        super(lane, timeout)
+      def initialize(lane, timeout, depth = 0, deadline = nil, observers = nil)
+        super(lane, timeout, observers)
         @depth = depth
         @deadline = deadline
       end
@@ -242,11 +291,13 @@ module Ringspun
       def roll_back(sql)
         return if @lane.lost? || (@lane.status == "I" && @lane.pending.zero?)
 
-        Postgres.shield(ROLL_BACK) { @lane.query(sql, [], ROLL_BACK, false, true) }
+        Postgres.shield(ROLL_BACK) { observed([sql]) { @lane.query(sql, [], ROLL_BACK, false, true) } }
       rescue Exception => error
         @lane.close("a transaction could not be rolled back")
         raise unless error.is_a?(StandardError)
       end
+
+      def observed(sqls, &) = @observers ? @observers.observe(:query, sqls, @lane, &) : yield
 
       def limit(timeout)
         left = @deadline && [@deadline - Postgres.now, 0].max

@@ -7,28 +7,34 @@ module Ringspun
       #
       # @api private
       module OfPool
-        WHOLE = ->(text) { Integer(text, 10, exception: false) }
-        SECONDS = ->(text) { Float(text, exception: false)&.then { |number| number if number.finite? && !text.include?("_") } }
-        BOOLEAN = ->(text) { { "true" => true, "1" => true, "false" => false, "0" => false }[text] }
         ALL = {
-          lanes: WHOLE, max: WHOLE, min: WHOLE, timeout: SECONDS, checkout_timeout: SECONDS, max_lifetime: SECONDS,
-          statement_cache: WHOLE, pipelining: BOOLEAN, log_slower_than: SECONDS
+          lanes: :whole, max: :whole, min: :whole, timeout: :seconds, checkout_timeout: :seconds, max_lifetime: :seconds,
+          statement_cache: :whole, pipelining: :boolean, log_slower_than: :seconds
         }.freeze
-        EXPECTED = { WHOLE => "a whole number", SECONDS => "seconds", BOOLEAN => "true or false" }.freeze
+        EXPECTED = { whole: "a whole number", seconds: "seconds", boolean: "true or false" }.freeze
+        BOOLEANS = { "true" => true, "1" => true, "false" => false, "0" => false }.freeze
         NAMES = ALL.keys.map { |name| "pool_#{name}" }.freeze
-        private_constant :WHOLE, :SECONDS, :BOOLEAN, :EXPECTED
+        private_constant :EXPECTED, :BOOLEANS
 
-        # @param values [Hash{String => String}] of a URI; those of the pool are deleted from it
-        # @return [Hash{Symbol => Object}]
-        # @raise [UsageError]
-        def self.take(values)
-          ALL.filter_map do |name, reader|
-            text = values.delete("pool_#{name}") or next
-            value = reader.call(text)
-            raise UsageError, "pool_#{name}: expected #{EXPECTED[reader]}, got #{text.inspect}" if value.nil?
+        class << self
+          # @param values [Hash{String => String}] of a URI; those of the pool are deleted from it
+          # @return [Hash{Symbol => Object}]
+          # @raise [UsageError]
+          def take(values)
+            ALL.filter_map do |name, kind|
+              text = values.delete("pool_#{name}") or next
+              value = __send__(kind, text)
+              raise UsageError, "pool_#{name}: expected #{EXPECTED[kind]}, got #{text.inspect}" if value.nil?
 
-            [name, value]
-          end.to_h
+              [name, value]
+            end.to_h
+          end
+
+          private
+
+          def whole(text) = Integer(text, 10, exception: false)
+          def seconds(text) = Float(text, exception: false)&.then { |number| number if number.finite? && !text.include?("_") }
+          def boolean(text) = BOOLEANS[text]
         end
       end
       private_constant :OfPool

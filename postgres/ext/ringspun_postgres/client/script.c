@@ -1,0 +1,127 @@
+#include "client/script.h"
+#include "client/ask.h"
+
+#include <stdlib.h>
+
+static ID id_script_error;
+
+void rpg_script_free(rpg_script *script) {
+    rpg_requests_free(&script->results);
+    free(script);
+}
+
+/* --- what comes in --- */
+
+static rpg_request *begin_result(rpg_request *request, rpg_span description) {
+    rpg_request *result = rpg_request_new(request->lane, Qnil, description);
+    if (!result) return NULL;
+    rpg_requests_append(&request->script->results, result);
+    request->script->open = true;
+    return result;
+}
+
+/* What nobody waits for any more is not kept. Who waited has left between two looks, so no rows of this look are meant for it. */
+static void forget_results(const rpg_request *request) {
+    if (!request->abandoned) return;
+    rpg_requests_free(&request->script->results);
+    request->script->open = false;
+}
+
+rpg_request *rpg_script_taker(rpg_request *request, rpg_event_kind kind, const rpg_message *message) {
+    rpg_script *script = request->script;
+    switch (kind) {
+    case RPG_EVENT_COLUMNS:
+        forget_results(request);
+        return begin_result(request, (rpg_span){message->body, message->len});
+    case RPG_EVENT_ROW: return script->open && !request->abandoned ? script->results.last : request;
+    case RPG_EVENT_COMPLETE: {
+        forget_results(request);
+        rpg_request *result = script->open ? script->results.last : begin_result(request, (rpg_span){NULL, 0});
+        script->open = false;
+        return result;
+    }
+    default: return request;
+    }
+}
+
+/* --- Lane#script --- */
+
+typedef struct {
+    rpg_lane *lane;
+    rpg_request *request;
+    VALUE sql;
+} scripting;
+
+static VALUE result_of(const rpg_lane *lane, rpg_request *part) {
+    rpg_result *result;
+    VALUE self = rpg_result_new(&result);
+    result->tag_len = part->tag_len;
+    memcpy(result->tag, part->tag, part->tag_len);
+    rpg_rows_move(&result->rows, &part->rows);
+    if (part->params_len > 0) result->columns = rpg_columns_new((rpg_span){part->params, part->params_len}, lane->decoders);
+    return self;
+}
+
+static VALUE make_results(VALUE argument) {
+    const scripting *s = (const scripting *)argument;
+    rpg_request *request = s->request;
+    if (request->end != RPG_ENDED_WELL) {
+        VALUE seen = rpg_seen_take(request), error = Qnil;
+        if (request->error) {
+            VALUE body = rb_str_new((const char *)request->error, (long)request->error_len);
+            uint32_t whole = request->script->results.len - request->script->open;
+            error = rb_funcall(rpg_mPostgres, id_script_error, 3, body, s->sql, UINT2NUM(whole));
+        }
+        rpg_seen_put(error, seen);
+        return error;
+    }
+    VALUE results = rb_ary_new_capa((long)request->script->results.len);
+    for (rpg_request *part = request->script->results.first; part; part = part->next) rb_ary_push(results, result_of(s->lane, part));
+    return rb_assoc_new(results, rpg_seen_take(request));
+}
+
+static rpg_request *new_script(rpg_lane *lane, VALUE sql) {
+    rpg_request *request = rpg_request_new(lane, Qnil, (rpg_span){(const uint8_t *)RSTRING_PTR(sql), (size_t)RSTRING_LEN(sql)});
+    if (!request) rb_memerror();
+    request->script = calloc(1, sizeof(*request->script));
+    if (!request->script) {
+        rpg_request_free(request);
+        rb_memerror();
+    }
+    rpg_what_of(request->script->what, RSTRING_PTR(sql), (size_t)RSTRING_LEN(sql));
+    return request;
+}
+
+/* Sends statements, as one simple query, and waits for all results. On a lane of one user. May switch strands.
+ *
+ * @param sql [String] that Lane.check has seen
+ * @return [Array(Array<Result>, Array), Symbol] the results, and what take_seen has; the Symbol says why it was not taken */
+static VALUE lane_script(VALUE self, VALUE sql, VALUE seconds) {
+    rpg_lane *lane = rpg_lane_get(self);
+    int64_t deadline = ringspun->deadline(seconds);
+    VALUE refused = rpg_why_not(lane, NULL, true);
+    if (!NIL_P(refused)) return refused;
+    rpg_request *request = new_script(lane, sql);
+    rpg_submit(lane, request);
+    rpg_wait_among_others(lane, request, deadline);
+    if (request->end != RPG_ENDED_WELL && !request->error) {
+        if (lane->lost[0] && !request->sent) {
+            rpg_request_free(request);
+            return rpg_sym_lost;
+        }
+        rpg_fail(lane, request);
+    }
+    scripting s = {lane, request, sql};
+    int state = 0;
+    VALUE answer = rb_protect(make_results, (VALUE)&s, &state);
+    rpg_request_free(request);
+    RB_GC_GUARD(sql);
+    if (state) rb_jump_tag(state);
+    if (rb_obj_is_kind_of(answer, rb_eException)) rb_exc_raise(answer);
+    return answer;
+}
+
+void rpg_init_script(VALUE cLane) {
+    id_script_error = rb_intern("script_error");
+    rb_define_method(cLane, "script", lane_script, 2);
+}
