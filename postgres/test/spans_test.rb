@@ -18,6 +18,7 @@ class PostgresSpansTest < Minitest::Test
     "Client#execute timeout" => ->(pool, span) { pool.execute("select 1", timeout: span) },
     "Client#batch timeout" => ->(pool, span) { pool.batch(timeout: span) { |batch| batch.query("select 1") } },
     "Client#stream timeout" => ->(pool, span) { pool.stream("select 1", timeout: span) { flunk } },
+    "Client#script timeout" => ->(pool, span) { pool.script("select 1", timeout: span) },
     "Prepared#query timeout" => ->(pool, span) { pool.prepare("select 1").query(timeout: span) },
     "Prepared#stream timeout" => ->(pool, span) { pool.prepare("select 1").stream(timeout: span) { flunk } },
     "Pool#session timeout" => ->(pool, span) { pool.session(timeout: span) { flunk } },
@@ -31,9 +32,12 @@ class PostgresSpansTest < Minitest::Test
     ["Pool#initialize #{name}", ->(_, span) { made(name => span).config.public_send(name) }]
   end.freeze
 
+  # With 0 all statements are slow.
+  SLOW = "Pool#initialize log_slower_than"
+
   def test_every_span_of_the_signatures_has_a_row
     said = Spans.said_in("postgres").map { |name| name.delete_prefix("Ringspun::Postgres::") }
-    assert_equal said, (LIMITS.keys + SETTINGS.keys).sort
+    assert_equal said, [*LIMITS.keys, *SETTINGS.keys, SLOW].sort
   end
 
   LIMITS.each do |name, row|
@@ -50,6 +54,15 @@ class PostgresSpansTest < Minitest::Test
       Spans.spellings(5).each { |span| assert_equal [5], outcome(row, span), span.inspect }
       refuse(row, [*Spans::WRONG, 0, -1, -Float::INFINITY, Spans::Duration.new(-1)])
     end
+  end
+
+  def test_from_when_on_a_statement_is_slow
+    lines = []
+    log = Object.new
+    log.define_singleton_method(:warn) { |line| lines << line }
+    row = ->(_, span) { made(log:, log_slower_than: span).config.observers.class }
+    refuse(row, Spans::WRONG)
+    [*Spans.spellings(5), 0, *Spans::PASSED].each { |span| assert_kind_of Array, outcome(row, span), span.inspect }
   end
 
   private
