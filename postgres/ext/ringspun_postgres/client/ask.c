@@ -43,6 +43,13 @@ VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql) {
     return refuse_copy(rpg_lane_statement(lane, sql));
 }
 
+VALUE rpg_ask_copy(VALUE sql) {
+    check_sql(sql);
+    VALUE statement = rpg_statement_new(rb_str_new_frozen(sql), Qnil);
+    if (!rpg_statement_get(statement)->copies) rb_raise(rpg_eUsage, "expected a COPY statement, got: %.60s", RSTRING_PTR(sql));
+    return statement;
+}
+
 bool rpg_ask_check(VALUE sql, VALUE params) {
     check_sql(sql);
     VALUE statement = refuse_copy(rpg_statement_new(sql, Qnil));

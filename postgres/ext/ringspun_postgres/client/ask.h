@@ -22,6 +22,9 @@ extern VALUE rpg_sym_again;
 /* The Statement of that SQL. Raises UsageError for what is none. */
 VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql);
 
+/* The Statement of a COPY, which no connection knows by name. Raises UsageError. */
+VALUE rpg_ask_copy(VALUE sql);
+
 /* What can be known to be wrong without a connection. Raises UsageError. True: the statement is for one session. */
 bool rpg_ask_check(VALUE sql, VALUE params);
 

@@ -119,6 +119,7 @@ static uint16_t put_statement(rpg_lane *lane, rpg_request *request) {
     uint16_t steps = put_close(lane), parse = put_parse(lane, statement, request);
     request->parses = parse != 0 && !request->again;
     request->formats = parse ? Qnil : statement->columns;
+    if (request->describes) return steps | parse | put_sync(lane);
     put_bind(&lane->flight, statement, request);
     steps |= parse | RPG_STEP_BIND;
     if (request->leg) return steps | put_leg(lane);

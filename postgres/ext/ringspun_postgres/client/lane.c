@@ -313,4 +313,5 @@ void rpg_init_lane(void) {
     rpg_init_stream(cLane);
     rpg_init_script(cLane);
     rpg_init_seen(cLane);
+    rpg_init_copy(cLane);
 }

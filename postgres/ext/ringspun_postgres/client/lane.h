@@ -10,7 +10,7 @@
 #include "client/request.h"
 #include "client/statement.h"
 
-#define RPG_COPY_REFUSED "COPY is not supported: use the gem pg for it, which waits in strands"
+#define RPG_COPY_REFUSED "COPY has methods of its own: copy_in for FROM STDIN, and copy_out for TO STDOUT"
 
 /* Rows of one request in what has come at once. */
 typedef struct {
@@ -77,6 +77,7 @@ void rpg_init_batch(VALUE cLane);
 void rpg_init_post(VALUE cLane);
 void rpg_init_stream(VALUE cLane);
 void rpg_init_script(VALUE cLane);
+void rpg_init_copy(VALUE cLane);
 
 /* --- flight.c: what goes out --- */
 
@@ -90,6 +91,15 @@ VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql);
 
 /* All that has come, as far as it is whole. True: there was something. */
 bool rpg_serve(rpg_lane *lane);
+
+/* The Sync that ends a stream of rows, or a COPY. */
+rpg_request *rpg_submit_last_leg(rpg_lane *lane);
+
+/* The server waits for the rows of a COPY, or sends them. False: there is no memory to say that nobody has any. */
+bool rpg_copy_begins(rpg_lane *lane, rpg_request *request, uint8_t way);
+
+/* Whoever had rows for it has gone. Never raises. */
+void rpg_copy_leaves(rpg_lane *lane, rpg_request *request);
 
 /* Nothing more will come or go: requests end, and no other is taken. */
 void rpg_lose(rpg_lane *lane, const char *why);
@@ -105,7 +115,7 @@ void rpg_rouse_attendant(rpg_lane *lane);
 
 /* What has come is all that its strand waits for. */
 static inline bool rpg_is_served(const rpg_request *request) {
-    return request->done || (request->leg && request->rows.count > 0);
+    return request->done || (request->leg && request->rows.count > 0) || request->copy == RPG_COPY_BEGUN;
 }
 
 /* A statement has left a transaction open, or changed the session, and whoever comes next would meet that. */

@@ -1,4 +1,5 @@
 /* native: the extension's beginning. */
+#include "client/copy_rows.h"
 #include "client/lane.h"
 #include "client/row.h"
 
@@ -29,4 +30,6 @@ RUBY_FUNC_EXPORTED void Init_postgres_native(void) {
     rpg_init_result();
     rpg_init_statement();
     rpg_init_lane();
+    rpg_init_copy_rows();
+    rpg_init_copy_reader();
 }

@@ -19,6 +19,9 @@
 
 typedef enum { RPG_NO_LEG, RPG_FIRST_LEG, RPG_NEXT_LEG, RPG_LAST_LEG } rpg_leg;
 
+/* Of a COPY, which is a leg: the server has said that it begins, its strand knows, and has sent all, or that it gives up. */
+typedef enum { RPG_NO_COPY_ASKED, RPG_COPY_ASKED, RPG_COPY_BEGUN, RPG_COPY_GOES, RPG_COPY_SENT } rpg_copy_stage;
+
 typedef struct rpg_request {
     struct rpg_request *next;   /* in the outbox, or of those sent */
     struct rpg_lane *lane;
@@ -33,6 +36,11 @@ typedef struct rpg_request {
     bool done;
     bool abandoned;
     uint8_t leg;                /* rpg_leg; of one with rows its strand takes them as they come */
+    uint8_t copy;               /* rpg_copy_stage */
+    uint8_t copy_way;           /* RPG_COPY_IN or RPG_COPY_OUT */
+    uint8_t copy_format;        /* 0: text, 1: binary */
+    uint16_t copy_columns;
+    bool describes;             /* is not executed: its columns alone are wanted */
     bool suspended;             /* there are more rows */
     bool parses;                /* it has a Parse, with the statement's name if it has one, that is not answered */
     bool again;                 /* it was sent once before, and is not once more */

@@ -35,6 +35,10 @@ VALUE rpg_result_take_seen(VALUE self) {
     get(self)->seen = Qnil;
     return seen;
 }
+const rpg_rows *rpg_result_rows(VALUE self) { return &get(self)->rows; }
+
+/* @return [Columns, nil] */
+static VALUE result_layout(VALUE self) { return get(self)->columns; }
 
 typedef VALUE (*rpg_form)(rpg_row_maker *maker, rpg_block *block, const rpg_message *message);
 
@@ -164,6 +168,7 @@ void rpg_init_result(void) {
     rb_define_method(cResult, "each_array", result_each_array, 0);
     rb_define_method(cResult, "each_hash", result_each_hash, 0);
     rb_define_method(cResult, "value", result_value, 0);
+    rb_define_private_method(cResult, "layout", result_layout, 0);
     rb_define_private_method(cResult, "release", result_release, 0);
     rb_define_private_method(cResult, "oids", result_oids, 0);
     rb_define_method(cResult, "rows", result_rows, 0);

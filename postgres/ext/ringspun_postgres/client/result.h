@@ -22,5 +22,7 @@ VALUE rpg_result_new(rpg_result **result);
 
 /* Once. */
 VALUE rpg_result_take_seen(VALUE self);
+/* Its rows, which are there as long as the Result is. */
+const rpg_rows *rpg_result_rows(VALUE self);
 
 #endif

@@ -69,6 +69,7 @@ static void leave_one(rpg_request *request) {
     } else if (request->done) {
         rpg_request_free(request);
     } else if (request->sent) {
+        rpg_copy_leaves(request->lane, request);
         request->abandoned = true;
         request->lane->live--;
         rpg_rows_free(&request->rows);
@@ -184,6 +185,12 @@ static taken take_ready(rpg_lane *lane, rpg_request *request, const rpg_message 
     return UNSAFE;
 }
 
+static taken take_copy(rpg_lane *lane, rpg_request *request, const rpg_message *message) {
+    if (request->copy != RPG_COPY_ASKED) return COPIES;
+    if (!rpg_read_copy(message, &request->copy_format, &request->copy_columns)) return WRONG;
+    return rpg_copy_begins(lane, request, message->type) ? TAKEN : NO_MEMORY;
+}
+
 static taken take_message(rpg_lane *lane, const rpg_message *message, size_t from, size_t to) {
     rpg_event event = rpg_replies_take(&lane->replies, message);
     rpg_request *request = event.tag;
@@ -208,7 +215,9 @@ static taken take_message(rpg_lane *lane, const rpg_message *message, size_t fro
     case RPG_EVENT_PARAMETERS:
     case RPG_EVENT_EMPTY: return TAKEN;
     case RPG_EVENT_COPY_IN:
-    case RPG_EVENT_COPY_OUT: return COPIES;
+    case RPG_EVENT_COPY_OUT: return take_copy(lane, request, message);
+    case RPG_EVENT_COPY_DATA: return take_row(lane, request, from, to);
+    case RPG_EVENT_COPY_DONE: return TAKEN;
     default: return message->type == RPG_COPY_BOTH ? COPIES : WRONG;
     }
 }

@@ -22,9 +22,11 @@ static void submit_next_legs(rpg_lane *lane, rpg_request *before) {
     rpg_request_free(before);
 }
 
+rpg_request *rpg_submit_last_leg(rpg_lane *lane) { return submit_leg(lane, Qnil, Qnil, RPG_LAST_LEG); }
+
 static void submit_last_leg(rpg_lane *lane) {
     if (lane->leg_ahead) rpg_leave(lane->leg_ahead);
-    lane->leg = submit_leg(lane, Qnil, Qnil, RPG_LAST_LEG);
+    lane->leg = rpg_submit_last_leg(lane);
 }
 
 /* Sends a statement whose rows are taken as they come. On a lane of one user.
@@ -106,9 +108,10 @@ static VALUE lane_next_rows(VALUE self, VALUE seconds) {
 }
 
 /* Nobody wants the rest. The Sync is sent all the same. */
-static VALUE lane_end_stream(VALUE self) {
+static VALUE lane_end_legs(VALUE self) {
     rpg_lane *lane = rpg_lane_get(self);
     if (lane->leg) rpg_leave(lane->leg);
+    if (lane->leg_ahead) rpg_leave(lane->leg_ahead);
     if (lane->streams) {
         submit_last_leg(lane);
         rpg_leave(lane->leg);
@@ -119,5 +122,5 @@ static VALUE lane_end_stream(VALUE self) {
 void rpg_init_stream(VALUE cLane) {
     rb_define_method(cLane, "begin_stream", lane_begin_stream, 3);
     rb_define_method(cLane, "next_rows", lane_next_rows, 1);
-    rb_define_method(cLane, "end_stream", lane_end_stream, 0);
+    rb_define_method(cLane, "end_legs", lane_end_legs, 0);
 }

@@ -112,6 +112,11 @@ void rpg_put_sync(rpg_out *out) { put_bare(out, 'S'); }
 void rpg_put_flush(rpg_out *out) { put_bare(out, 'H'); }
 void rpg_put_terminate(rpg_out *out) { put_bare(out, 'X'); }
 
+void rpg_put_copy_header(rpg_out *out, uint32_t len) {
+    rpg_put_u8(out, 'd');
+    rpg_put_u32(out, len + 4);
+}
+
 void rpg_put_copy_data(rpg_out *out, rpg_span data) {
     size_t begun = rpg_begin(out, 'd');
     rpg_put_bytes(out, data.bytes, data.len);

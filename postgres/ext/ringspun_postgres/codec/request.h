@@ -54,6 +54,8 @@ void rpg_put_sync(rpg_out *out);
 void rpg_put_flush(rpg_out *out);
 void rpg_put_terminate(rpg_out *out);
 
+/* What comes before so many bytes of a CopyData, which the caller sends behind it. */
+void rpg_put_copy_header(rpg_out *out, uint32_t len);
 void rpg_put_copy_data(rpg_out *out, rpg_span data);
 void rpg_put_copy_done(rpg_out *out);
 void rpg_put_copy_fail(rpg_out *out, rpg_span reason);

@@ -15,6 +15,9 @@ module Ringspun
     #
     # @since 0.1.0
     module Client
+      include Copying
+      include Inserting
+
       FORMS = { row: :each, array: :each_array, hash: :each_hash }.freeze
       private_constant :FORMS
 
@@ -243,7 +246,7 @@ module Ringspun
       end
 
       begins :query, :query_one, :query_value, :execute, :batch
-      begins_with_own :stream, :script, :transaction, :session
+      begins_with_own :stream, :script, :transaction, :session, :copy_in, :copy_out, :insert_many
 
       # A statement whose methods return an {Evaluation} each. See {Client#prepare}.
       #

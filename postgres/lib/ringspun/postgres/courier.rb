@@ -77,7 +77,8 @@ module Ringspun
         # What a user still asks that leaves: its own error is the news, and not that the courier has ended as well.
         AFTER = [*STATE, :close, :orphaned].freeze
         # Of methods that take seconds: which argument those are.
-        SECONDS = { query: 2, batch: 2, script: 1, next_rows: 0, ping: 0 }.freeze
+        SECONDS = { query: 2, batch: 2, script: 1, next_rows: 0, ping: 0, describe: 1, begin_copy_in: 1, begin_copy_out: 1,
+                    put_copied: 1, next_copied: 0, finish_copy_in: 0 }.freeze
         private_constant :STATE, :AFTER, :SECONDS
 
         # @return [Postgres::Lane]
@@ -91,8 +92,8 @@ module Ringspun
           @answered = Condition.new
         end
 
-        %i[query batch script begin_stream next_rows end_stream ping close lost? loss orphaned? status pending
-           orphaned].each do |name|
+        %i[query batch script begin_stream next_rows end_stream ping close lost? loss orphaned? status pending orphaned
+           describe begin_copy_in begin_copy_out put_copied next_copied finish_copy_in].each do |name|
           define_method(name) { |*arguments| ask(name, *arguments) }
         end
 

@@ -75,6 +75,6 @@ module Ringspun
       # Whether its machine has ended, or the thread.
       def gone? = @machine.closed? || !@thread.alive?
     end
-    private_constant :Lane, :Messages, :Columns, :Statement, :SharedByRows
+    private_constant :Lane, :Messages, :Columns, :Statement, :SharedByRows, :CopyRows, :CopyReader
   end
 end

@@ -164,6 +164,14 @@ module Ringspun
         @observers ? @observers.with_notices_to(on_notice) : Observers.new(@config.options.database, [], on_notice)
       end
 
+      def run_copy_in(statement, source, timeout, progress, &block)
+        own(limit(timeout)) { |session, left| session.__send__(:run_copy_in, statement, source, left, progress, &block) }
+      end
+
+      def run_copy_out(statement, sink, form, timeout, progress, &block)
+        own(limit(timeout)) { |session, left| session.__send__(:run_copy_out, statement, sink, form, left, progress, &block) }
+      end
+
       def limit(timeout) = timeout ? Postgres.seconds("timeout", timeout) : @config.timeout
 
       # @yieldparam session [Session] on a connection of its own

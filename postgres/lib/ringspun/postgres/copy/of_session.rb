@@ -1,0 +1,110 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Postgres
+    # How a session copies.
+    class Session
+      # Columns that COPY has where none is named: no generated ones.
+      COPIED = "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute " \
+               "where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = ''"
+      private_constant :COPIED
+
+      private
+
+      def run_copy_in(statement, source, timeout, progress)
+        check
+        deadline = due(timeout)
+        columns = typed_columns(statement, deadline) unless bytes?(source)
+        _, _, width = begin_copy(:begin_copy_in, statement, deadline)
+        begun = true
+        copy = CopyIn.new(@lane, CopyRows.new(options_for(statement, columns), width, columns), deadline, progress)
+        source.nil? ? yield(copy) : copy.__send__(:take, source)
+        count = copy.__send__(:conclude)
+        done = true
+        count
+      ensure
+        copy&.__send__(:close)
+        leave_stream(false) if begun && !done
+      end
+
+      def run_copy_out(statement, sink, form, timeout, progress, &block)
+        check
+        deadline = due(timeout)
+        each = form == :array ? each_copied(statement, deadline, block) : each_bytes(sink, block)
+        begin_copy(:begin_copy_out, statement, deadline)
+        begun = true
+        result = take_copied(deadline, progress, &each)
+        done = true
+        result.affected
+      ensure
+        leave_stream(true) if begun && !done
+      end
+
+      # The server may wait for a lock before it begins.
+      def begin_copy(method, statement, deadline)
+        begun = @lane.__send__(method, statement.sql, left_until(deadline))
+      ensure
+        @lane.orphaned if !begun && @lane.orphaned?
+      end
+
+      def take_copied(deadline, progress)
+        bytes = rows = 0
+        until (result = @lane.next_copied(left_until(deadline))).size.zero?
+          size = yield result
+          rows += result.size
+          result.__send__(:release)
+          progress&.call(bytes += size, rows)
+        end
+        result
+      end
+
+      def each_copied(statement, deadline, block)
+        reader = CopyReader.new(statement.options, statement.binary? || statement.header, typed_columns(statement, deadline))
+        lambda do |result|
+          reader.each(result, &block)
+          CopyReader.size(result)
+        end
+      end
+
+      def each_bytes(sink, block)
+        lambda do |result|
+          bytes = CopyReader.bytes(result)
+          sink ? sink.write(bytes) : block.call(bytes)
+          bytes.bytesize
+        end
+      end
+
+      def bytes?(source) = source.is_a?(String) || source.respond_to?(:read_partial) || source.respond_to?(:readpartial)
+
+      def options_for(statement, columns)
+        statement.check_rows
+        if columns && statement.header
+          # The server would take the first row for it.
+          raise UsageError, "rows of values have no header: leave HEADER out of the statement"
+        end
+
+        statement.options
+      end
+
+      # @return [Columns, nil] nil: the statement is not understood
+      def typed_columns(statement, deadline)
+        query = statement.query || select_of(statement, deadline) or return
+        described = @lane.describe(query, limit(left_until(deadline)))
+        raise Postgres.lost(@lane.loss, false) if described.is_a?(Symbol)
+
+        described.__send__(:layout)
+      end
+
+      def select_of(statement, deadline)
+        return unless statement.table
+
+        columns = statement.columns || run(COPIED, [statement.table], left_until(deadline), false, false).value
+        columns && "select #{columns} from #{statement.table}"
+      end
+
+      def due(timeout) = limit(timeout)&.then { |seconds| Postgres.now + seconds }
+
+      def left_until(deadline) = deadline && [deadline - Postgres.now, 0].max
+    end
+  end
+end
