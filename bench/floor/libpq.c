@@ -7,6 +7,7 @@
  *   libpq LIBRARY CONNINFO batches STATEMENTS SIZE        so many behind one Sync, and then the next
  *   libpq LIBRARY CONNINFO rows HOW TIMES COLUMN SQL      all rows of a query, so often; of each one column is measured, from 1
  *   libpq LIBRARY CONNINFO resets HOW TIMES ROWS SQL      the first rows of a query, and a new connection; so often
+ *   libpq LIBRARY CONNINFO copies WAY TIMES ROWS SQL      so many rows of text, by COPY; so often. WAY: in or out
  *
  * HOW do rows come? whole: when all are there; single: one by one; chunked: by up to 256.
  *
@@ -19,10 +20,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What libpq's headers would say. */
-enum { CONNECTION_OK = 0, COMMAND_OK = 1, TUPLES_OK = 2, SINGLE_TUPLE = 9, PIPELINE_SYNC = 10, TUPLES_CHUNK = 12 };
+enum { CONNECTION_OK = 0, COMMAND_OK = 1, TUPLES_OK = 2, COPIES_OUT = 3, COPIES_IN = 4, SINGLE_TUPLE = 9, PIPELINE_SYNC = 10, TUPLES_CHUNK = 12 };
 
 static struct {
     void *(*PQconnectdb)(const char *conninfo);
@@ -50,19 +52,24 @@ static struct {
     int (*PQresultStatus)(const void *result);
     char *(*PQgetvalue)(const void *result, int row, int column);
     void (*PQclear)(void *result);
+    int (*PQputCopyData)(void *connection, const char *bytes, int len);
+    int (*PQputCopyEnd)(void *connection, const char *error);
+    int (*PQgetCopyData)(void *connection, char **bytes, int async);
+    void (*PQfreemem)(void *bytes);
 } pq;
 
 static const char *const names[] = {
     "PQconnectdb", "PQfinish", "PQstatus", "PQerrorMessage", "PQsocket", "PQsetnonblocking", "PQprepare", "PQexecPrepared",
     "PQsendQueryPrepared", "PQenterPipelineMode", "PQpipelineSync", "PQflush", "PQconsumeInput", "PQisBusy", "PQgetResult",
     "PQsendQuery", "PQsetSingleRowMode", "PQreset", "PQntuples", "PQgetlength", "PQresultStatus", "PQgetvalue", "PQclear",
+    "PQputCopyData", "PQputCopyEnd", "PQgetCopyData", "PQfreemem",
 };
 
 /* Of newer libraries. */
 static int (*send_sync)(void *connection);
 static int (*set_chunked_rows_mode)(void *connection, int rows);
 
-enum { ANSWER_FD = 3, WARM_UP = 256, CHUNK = 256 };
+enum { ANSWER_FD = 3, WARM_UP = 256, CHUNK = 256, COPY_CHUNK = 65536 };
 
 static void find_library(const char *path)
 {
@@ -227,7 +234,9 @@ struct work {
     unsigned times;    /* statements, or queries */
     unsigned window;   /* of statements */
     unsigned column;   /* whose length is read */
-    unsigned rows_max; /* of a query */
+    unsigned rows_max; /* of a query, or rows of a COPY */
+    char *text;        /* of those that go in */
+    size_t text_len;
     uint64_t answered;
     uint64_t rows;
     uint64_t bytes;
@@ -260,9 +269,75 @@ static void take_rows(void *connection, struct work *work)
     work->rows += taken;
 }
 
+/* What bench/lib/bench/copies.rb makes. */
+static char *text_of_rows(unsigned rows, size_t *len)
+{
+    char *text = malloc((size_t)rows * 80);
+    size_t at = 0;
+
+    must(text != NULL, "malloc");
+    for (unsigned id = 0; id < rows; id++) {
+        time_t seconds = 1577836800 + (time_t)60 * id;
+        char clock[32];
+
+        strftime(clock, sizeof(clock), "%F %T", gmtime(&seconds));
+        at += (size_t)sprintf(text + at, "%u\tresource %08u\t%s.%06u+00\n", id, id, clock, id % 1000000);
+    }
+    *len = at;
+    return text;
+}
+
+static void end_copy(void *connection)
+{
+    void *result;
+
+    while ((result = pq.PQgetResult(connection)))
+        check(result, COMMAND_OK, connection);
+}
+
+static void copy_in(void *connection, struct work *work)
+{
+    for (size_t at = 0; at < work->text_len; at += COPY_CHUNK) {
+        size_t len = work->text_len - at < COPY_CHUNK ? work->text_len - at : COPY_CHUNK;
+
+        expect(pq.PQputCopyData(connection, work->text + at, (int)len) == 1, connection);
+    }
+    expect(pq.PQputCopyEnd(connection, NULL) == 1, connection);
+    work->rows += work->rows_max;
+}
+
+static void copy_out(void *connection, struct work *work)
+{
+    char *bytes;
+    int len;
+
+    while ((len = pq.PQgetCopyData(connection, &bytes, 0)) > 0) {
+        work->rows++;
+        pq.PQfreemem(bytes);
+    }
+}
+
+static void copy(void *connection, struct work *work)
+{
+    bool in = strcmp(work->how, "in") == 0;
+
+    expect(pq.PQsendQuery(connection, work->sql), connection);
+    check(pq.PQgetResult(connection), in ? COPIES_IN : COPIES_OUT, connection);
+    if (in)
+        copy_in(connection, work);
+    else
+        copy_out(connection, work);
+    end_copy(connection);
+}
+
+static bool copies(const struct work *work)
+{
+    return strcmp(work->mode, "copies") == 0;
+}
+
 static bool reads_rows(const struct work *work)
 {
-    return strcmp(work->mode, "rows") == 0 || strcmp(work->mode, "resets") == 0;
+    return strcmp(work->mode, "rows") == 0 || strcmp(work->mode, "resets") == 0 || copies(work);
 }
 
 static bool is_sequential(const struct work *work)
@@ -278,6 +353,10 @@ static void run(void *connection, struct work *work)
         work->answered = pipelined(connection, work->times, work->window, strcmp(work->mode, "batches") == 0 ? work->window : 1);
     } else {
         for (unsigned i = 0; i < work->times; i++) {
+            if (copies(work)) {
+                copy(connection, work);
+                continue;
+            }
             query(connection, work);
             take_rows(connection, work);
             if (strcmp(work->mode, "resets") == 0)
@@ -299,6 +378,8 @@ static struct work work_of(int count, char **arguments)
             work.column = argument(arguments, count, 6) - 1;
         else
             work.rows_max = argument(arguments, count, 6);
+        if (copies(&work) && strcmp(work.how, "in") == 0)
+            work.text = text_of_rows(work.rows_max, &work.text_len);
         if (strcmp(work.how, "chunked") == 0 && !set_chunked_rows_mode)
             unavailable("libpq is too old for chunks of rows");
     } else {

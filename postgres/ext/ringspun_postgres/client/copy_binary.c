@@ -8,7 +8,6 @@ enum {
 };
 
 #define EPOCH_DAYS 10957        /* from 1970-01-01 to 2000-01-01, from which the server counts */
-#define EPOCH_JD 2451545        /* of 2000-01-01 */
 #define DAY_US 86400000000
 
 static bool is_known(uint32_t oid) {
@@ -68,18 +67,29 @@ static void put_float(rpg_copy_rows *rows, VALUE value, bool single) {
 }
 
 static void put_time(rpg_copy_rows *rows, VALUE value) {
+    if (!rb_obj_is_kind_of(value, rb_cTime) && rb_respond_to(value, rb_intern("to_time"))) value = rb_funcall(value, rb_intern("to_time"), 0);
     if (!rb_obj_is_kind_of(value, rb_cTime)) expect(rows, value, "a Time");
     int64_t us = rpg_copy_time(rows, value) - EPOCH_DAYS * DAY_US;
     rpg_put_u32(&rows->out, 8);
     put_u64(&rows->out, (uint64_t)us);
 }
 
+static int64_t part_of(const rpg_copy_rows *rows, VALUE date, const char *part) {
+    VALUE number = rb_respond_to(date, rb_intern(part)) ? rb_funcall(date, rb_intern(part), 0) : Qnil;
+    if (!FIXNUM_P(number)) expect(rows, date, "a Date");
+    return FIX2LONG(number);
+}
+
+/* The day of that name, as the text of the Date would be read: http://howardhinnant.github.io/date_algorithms.html#days_from_civil */
 static void put_date(rpg_copy_rows *rows, VALUE value) {
-    if (!rb_respond_to(value, rb_intern("jd"))) expect(rows, value, "a Date");
-    VALUE jd = rb_funcall(value, rb_intern("jd"), 0);
-    if (!FIXNUM_P(jd) || FIX2LONG(jd) < 0 || FIX2LONG(jd) > INT32_MAX) expect(rows, value, "a Date that Postgres has");
+    int64_t year = part_of(rows, value, "year"), month = part_of(rows, value, "month"), day = part_of(rows, value, "day");
+    if (year < -4712 || year > 5874897) expect(rows, value, "a Date that Postgres has");
+    year -= month <= 2;
+    int64_t era = (year >= 0 ? year : year - 399) / 400, of_era = year - era * 400;
+    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    int64_t days = era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468 - EPOCH_DAYS;
     rpg_put_u32(&rows->out, 4);
-    rpg_put_u32(&rows->out, (uint32_t)(FIX2LONG(jd) - EPOCH_JD));
+    rpg_put_u32(&rows->out, (uint32_t)days);
 }
 
 static void put_bool(rpg_copy_rows *rows, VALUE value) {

@@ -102,9 +102,6 @@ static VALUE rows_new(VALUE class, VALUE options, VALUE width, VALUE columns) {
     if (!rpg_copy_format_read(&rows->format, options)) rb_raise(rpg_eUsage, "what stands for NULL has at most 64 bytes");
     if (!NIL_P(columns)) rows->layout = rpg_columns_get(columns);
     if (rows->layout && rows->layout->count != rows->width) rows->layout = NULL; /* the table has changed in between */
-    if (rows->format.kind != RPG_COPY_BINARY) return self;
-    if (!rows->layout) rb_raise(rpg_eUsage, "rows in binary need the types of the columns, which are not known; use the text format");
-    rpg_copy_check_binary(rows->layout);
     return self;
 }
 
@@ -134,7 +131,11 @@ static void put_value(rpg_copy_rows *rows, VALUE value) {
 static void begin_row(rpg_copy_rows *rows) {
     rpg_out_cut(&rows->out, rows->whole);
     if (rows->format.kind != RPG_COPY_BINARY) return;
-    if (!rows->encoded) rpg_copy_put_binary_header(&rows->out);
+    if (!rows->encoded) {
+        if (!rows->layout) rb_raise(rpg_eUsage, "rows in binary need the types of the columns, which are not known; use the text format");
+        rpg_copy_check_binary(rows->layout);
+        rpg_copy_put_binary_header(&rows->out);
+    }
     rpg_put_u16(&rows->out, (uint16_t)rows->width);
 }
 
