@@ -7,7 +7,7 @@ ours = lambda do |meter, way, times:, rows:, values:, **|
     source = values ? Bench::Copies.rows(rows) : Bench::Copies.chunks(rows)
     last = nil
     { rows: Bench::Copies.measure(meter, times, rows) do
-      next client.copy_in(Bench::Copies::IN, source) if way == :in
+      next client.copy_in(Bench::Copies::IN, source) if way.to_s == "in"
 
       client.copy_out(Bench::Copies.out(rows), as: values ? :array : :bytes) { |item| last = item }
     end }
@@ -28,14 +28,14 @@ pg = lambda do |meter, way, times:, rows:, values:, **|
   connection = PG.connect(Bench::PostgresServer.start.options)
   Bench::Copies.rows(rows)
   Bench::Copies.chunks(rows)
-  { rows: Bench::Copies.measure(meter, times, rows) { (way == :in ? copy_in : copy_out).call(connection, rows, values) } }
+  { rows: Bench::Copies.measure(meter, times, rows) { (way.to_s == "in" ? copy_in : copy_out).call(connection, rows, values) } }
 ensure
   connection&.close
 end
 floor = lambda do |meter, way, times:, rows:, **|
   server = Bench::PostgresServer.start
   server.ask("truncate #{Bench::Copies::TABLE}")
-  sql = way == :in ? Bench::Copies::IN : Bench::Copies.out(rows)
+  sql = way.to_s == "in" ? Bench::Copies::IN : Bench::Copies.out(rows)
   Bench::LibpqProgram.measure(meter, server.options, :copies, way, times, rows, sql)
 end
 

@@ -107,7 +107,7 @@ class PostgresHostileServerTest < Minitest::Test
         answers = [DESCRIBED + self.class.message(type, body) + self.class.message("d", "data"), ANSWER]
         served_by(->(stream) { answering(answers.shift, stay: true).call(stream) }) do |pool|
           error = assert_raises(Postgres::ProtocolError) { call.call(pool) }
-          assert_equal "COPY is not supported: use the gem pg for it, which waits in strands", error.message
+          assert_equal "COPY has methods of its own: copy_in for FROM STDIN, and copy_out for TO STDOUT", error.message
           assert_equal "right", pool.query_value("select 1")
         end
       end

@@ -256,7 +256,8 @@ VALUE rpg_result_of(rpg_request *request, bool last) {
 
 VALUE rpg_failure_of(const rpg_lane *lane, rpg_request *request) {
     VALUE sql = NIL_P(request->statement) ? Qnil : rpg_statement_get(request->statement)->sql, body = Qnil;
-    bool known = request->error, sent = request->sent || request->leg > RPG_FIRST_LEG; /* its statement has left with the first leg */
+    bool known = request->error;
+    bool sent = (request->sent && !request->describes) || request->leg > RPG_FIRST_LEG; /* its statement has left with the first leg */
     VALUE seen = rpg_seen_take(request), error = Qnil;
     if (known) body = rb_str_new((const char *)request->error, (long)request->error_len);
     rpg_request_free(request);

@@ -47,8 +47,9 @@ bool rpg_copy_begins(rpg_lane *lane, rpg_request *request, uint8_t way) {
 
 /* Sends the statement.
  *
+ * @param into [Boolean] whether it is one that takes rows
  * @return [nil, Symbol] the Symbol says why it was not taken */
-static VALUE lane_begin_copy(VALUE self, VALUE sql) {
+static VALUE lane_begin_copy(VALUE self, VALUE sql, VALUE into) {
     rpg_lane *lane = rpg_lane_get(self);
     VALUE statement = rpg_ask_copy(sql), none = rb_ary_new();
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
@@ -57,6 +58,7 @@ static VALUE lane_begin_copy(VALUE self, VALUE sql) {
     request->again = true; /* it is given no name */
     request->leg = RPG_FIRST_LEG;
     request->copy = RPG_COPY_ASKED;
+    request->copy_way = RTEST(into) ? RPG_COPY_IN : RPG_COPY_OUT; /* until the server says */
     lane->leg = request;
     lane->streams = true;
     rpg_submit(lane, request);
@@ -208,7 +210,7 @@ static VALUE lane_describe(VALUE self, VALUE sql, VALUE seconds) {
 
 void rpg_init_copy(VALUE cLane) {
     rb_define_method(cLane, "describe", lane_describe, 2);
-    rb_define_method(cLane, "begin_copy", lane_begin_copy, 1);
+    rb_define_method(cLane, "begin_copy", lane_begin_copy, 2);
     rb_define_method(cLane, "await_copy", lane_await_copy, 1);
     rb_define_method(cLane, "watch_copy", lane_watch_copy, 0);
     rb_define_method(cLane, "put_rows", lane_put_rows, 1);

@@ -197,7 +197,7 @@ static taken take_message(rpg_lane *lane, const rpg_message *message, size_t fro
     if (RB_UNLIKELY(request && request->script)) request = rpg_script_taker(request, event.kind, message);
     if (RB_UNLIKELY(event.tag && !request)) return NO_MEMORY;
     switch (event.kind) {
-    case RPG_EVENT_ROW: return take_row(lane, request, from, to);
+    case RPG_EVENT_ROW: return request->copy ? WRONG : take_row(lane, request, from, to);
     case RPG_EVENT_COMPLETE: take_tag(lane, request, message); return TAKEN;
     case RPG_EVENT_COLUMNS: return take_columns(request, message) ? TAKEN : WRONG;
     case RPG_EVENT_NO_COLUMNS: take_no_columns(request); return TAKEN;
@@ -208,7 +208,7 @@ static taken take_message(rpg_lane *lane, const rpg_message *message, size_t fro
     case RPG_EVENT_STEP:
         if (message->type == RPG_PARSED) request->parses = false;
         return TAKEN;
-    case RPG_EVENT_SUSPENDED: request->suspended = true; return TAKEN;
+    case RPG_EVENT_SUSPENDED: request->suspended = true; return request->copy ? WRONG : TAKEN;
     case RPG_EVENT_ASIDE:
         if (RB_UNLIKELY(lane->observed) && message->type == RPG_NOTICE) rpg_seen_notice(lane, message);
         return TAKEN;

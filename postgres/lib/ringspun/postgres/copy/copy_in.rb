@@ -2,7 +2,7 @@
 
 module Ringspun
   module Postgres
-    # What the block of {Client#copy_in} gives its rows to.
+    # What the block of {Copying#copy_in} gives its rows to.
     #
     # @since 0.1.0
     class CopyIn

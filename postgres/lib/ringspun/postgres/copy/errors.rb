@@ -2,7 +2,7 @@
 
 module Ringspun
   module Postgres
-    # What is raised for a row of {Client#copy_in} or {Client#insert_many} that is wrong: {InvalidRow} before it is sent, and what
+    # What is raised for a row of {Copying#copy_in} or {Inserting#insert_many} that is wrong: {InvalidRow} before it is sent, and what
     # the server raises of one that it has got. The latter is also the {ServerError} of its SQLSTATE, as {UniqueViolation}.
     #
     # @since 0.1.0

@@ -32,7 +32,7 @@ module Ringspun
       end
     end
 
-    # One call of {Client#insert_many}.
+    # One call of {Inserting#insert_many}.
     #
     # @api private
     class InsertMany
@@ -46,7 +46,7 @@ module Ringspun
       WAYS = %i[auto copy insert].freeze
       private_constant :FEW, :PARAMETERS, :ROWS, :WAYS
 
-      # @param (see Client#insert_many)
+      # @param (see Inserting#insert_many)
       def initialize(table, rows, columns, on_conflict, returning, by)
         raise UsageError, "insert_many: expected rows (each), got one of #{rows.class}" unless rows.respond_to?(:each)
         raise UsageError, "insert_many: rows come in an Array or Enumerator, not as a #{rows.class}" if rows.is_a?(Hash)
@@ -118,7 +118,7 @@ module Ringspun
       end
 
       def columns_of_first
-        raise UsageError, "insert_many needs columns: where the number of rows is not known" unless @size
+        raise UsageError, "insert_many needs columns: where rows come in no Array" unless @rows.is_a?(Array) || @size&.zero?
         return [] if @size.zero?
 
         first = @rows.first

@@ -50,7 +50,7 @@ module Ringspun
         due = seconds && (Machine.current.now + seconds)
         close_copy
         await_watch(seconds)
-        raise Postgres.lost(loss, false) if @watching.nil?
+        raise Postgres.lost(loss || "its run has ended", false) if @watching.nil?
 
         @watching = nil
         end_copy(due && [due - Machine.current.now, 0].max)
@@ -68,7 +68,7 @@ module Ringspun
       private
 
       def start_copy(sql, seconds, into)
-        refused = begin_copy(sql)
+        refused = begin_copy(sql, into)
         raise Postgres.lost(loss, false) if refused
 
         begun = await_copy(seconds)
