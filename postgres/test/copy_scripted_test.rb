@@ -26,8 +26,8 @@ class CopyScriptedTest < Minitest::Test
   ROWS = [["a\tb", 1], [nil, 2]].freeze
   LOST = [Postgres::ConnectionLost, Postgres::ConnectError].freeze
 
-  # A server for one COPY after the other. `out_max` and `in_max`: bytes until it ends, for what it says and what it hears after its
-  # greeting; `step`: so many at once.
+  # A server for one COPY after the other. `out_max` and `in_max`: bytes until it ends, of what it says and of what it hears after
+  # its greeting; `step`: so many at once.
   class Server
     attr_reader :heard, :ends, :in_left
 
@@ -212,7 +212,8 @@ class CopyScriptedTest < Minitest::Test
     on_server do |pool, server, machine|
       assert_raises(RuntimeError) { pool.copy_in(IN) { |copy| copy << ROWS.first and raise "left" } }
       pool.copy_in(IN) { |_| break }
-      assert_raises(Ringspun::TimeoutError) { pool.copy_in(IN, timeout: 1) { |copy| loop { copy << ("x" * 70_000) and machine.sleep(0.3) } } } # must pass
+      slow = Enumerator.new { |them| loop { them << ("x" * 70_000) && machine.sleep(0.3) } }
+      assert_raises(Ringspun::TimeoutError) { pool.copy_in(IN, slow, timeout: 1) } # must pass
       strand = machine.spin { pool.copy_in(IN) { machine.sleep(1000) } }
       machine.sleep(1)
       strand.terminate
@@ -247,7 +248,8 @@ class CopyScriptedTest < Minitest::Test
 
   # In other languages too.
   def test_contexts
-    { "COPY t, line 12" => [12, nil], "COPY t, line 3, column a b: \"x: y\"" => [3, "a b"], "COPY t, Zeile 3, Spalte c: »x«" => [3, "c"],
+    { "COPY t, line 12" => [12, nil], "COPY t, line 3, column a b: \"x: y\"" => [3, "a b"],
+      "COPY t, Zeile 3, Spalte c: »x«" => [3, "c"],
       "COPY t, line 3: \"1, 2, column x: y\"" => [3, nil], "COPY a, b, line 5, column c: null input" => [5, "c"],
       "SQL function \"f\"\nCOPY t, line 7" => [7, nil], "COPY t, 行 4, 列 n: \"1\"" => [4, "n"] }.each do |context, (line, column)|
       refusal = self.class.message("E", "SERROR\0C22P02\0Mno\0W#{context}\0\0".b)
@@ -284,7 +286,8 @@ class CopyScriptedTest < Minitest::Test
 
   def test_rows_that_are_none
     NO_ROWS.each do |line|
-      said = PARSED + self.class.message("H", [0, 2, 0, 0].pack("Cnnn")) + self.class.message("d", line) + self.class.message("c") + COMPLETE
+      messages = { "H" => [0, 2, 0, 0].pack("Cnnn"), "d" => line, "c" => "" }
+      said = [PARSED, *messages.map { |one| self.class.message(*one) }, COMPLETE].join
       on_server(says: { begin: said }) { |pool| assert_raises(Postgres::ProtocolError, line) { copy_out(pool) } }
     end
   end

@@ -68,7 +68,8 @@ class InsertManyTest < Minitest::Test
     [1] => [/\Arow 2: has 1 values, and there are 2 columns/, nil], [1, 2, 3] => [/\Arow 2: has 3 values/, nil],
     { id: 1 } => [/\Arow 2, column Na"me: lacks Na"me\z/, 'Na"me'],
     { id: 1, 'Na"me': 2, x: 3 } => [/\Arow 2, column x: has x beside the columns\z/, "x"],
-    { id: 1, "id" => 2 } => [/lacks Na"me/, 'Na"me'], "text" => [/\Arow 2: is of String/, nil], nil => [/\Arow 2: is of NilClass/, nil]
+    { id: 1, "id" => 2 } => [/lacks Na"me/, 'Na"me'], "text" => [/\Arow 2: is of String/, nil],
+    nil => [/\Arow 2: is of NilClass/, nil]
   }.freeze
 
   def test_rows_that_differ
@@ -159,11 +160,14 @@ class InsertManyTest < Minitest::Test
   end
 
   WRONG = {
-    ->(db) { db.insert_many("", [{ id: 1 }]) } => /name of a table/, ->(db) { db.insert_many(nil, [{ id: 1 }]) } => /name of a table/,
+    ->(db) { db.insert_many("", [{ id: 1 }]) } => /name of a table/,
+    ->(db) { db.insert_many(nil, [{ id: 1 }]) } => /name of a table/,
     ->(db) { db.insert_many("a..b", [{ id: 1 }]) } => /name of a table or column/,
-    ->(db) { db.insert_many("t", [{ "a\0" => 1 }]) } => /name of a table or column/, ->(db) { db.insert_many("t", 5) } => /expected rows/,
+    ->(db) { db.insert_many("t", [{ "a\0" => 1 }]) } => /name of a table or column/,
+    ->(db) { db.insert_many("t", 5) } => /expected rows/,
     ->(db) { db.insert_many("t", { id: 1 }) } => /not as a Hash/, ->(db) { db.insert_many("t", [[1]]) } => /give columns:/,
-    ->(db) { db.insert_many("t", [[1]].lazy) } => /needs columns:/, ->(db) { db.insert_many("t", [{}]) } => /there are no columns/,
+    ->(db) { db.insert_many("t", [[1]].lazy) } => /needs columns:/,
+    ->(db) { db.insert_many("t", [{}]) } => /there are no columns/,
     ->(db) { db.insert_many("t", [{ a: 1, "a" => 2 }]) } => /named twice/,
     ->(db) { db.insert_many("t", [{ a: 1 }], by: :magic) } => /by: expected one of/,
     ->(db) { db.insert_many("t", [{ a: 1 }], by: :copy, returning: :a) } => /neither on_conflict: nor returning:/,

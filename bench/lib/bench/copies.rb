@@ -15,7 +15,9 @@ module Bench
     # So many rows, as Arrays.
     def rows(count)
       @rows ||= {}
-      @rows[count] ||= Array.new(count) { |id| [id, format("resource %08d", id), Time.at(1_577_836_800 + (60 * id), id, :usec).utc] }
+      @rows[count] ||= Array.new(count) do |id|
+        [id, format("resource %08d", id), Time.at(1_577_836_800 + (60 * id), id, :usec).utc]
+      end
     end
 
     # The same as texts of 64 KB. Lines are cut anywhere.
@@ -38,7 +40,8 @@ module Bench
       @prepared[count] ||= [
         "create unlogged table #{TABLE} (id int, name text, at timestamptz)",
         "create table #{source(count)} as select i as id, 'resource ' || lpad(i::text, 8, '0') as name, " \
-        "timestamptz '2020-01-01 00:00+00' + i * interval '1 minute' + i * interval '1 us' as at from generate_series(0, #{count - 1}) i",
+        "timestamptz '2020-01-01 00:00+00' + i * interval '1 minute' + i * interval '1 us' as at " \
+        "from generate_series(0, #{count - 1}) i",
         "vacuum (freeze, analyze) #{source(count)}"
       ].each { |sql| PostgresServer.start.ask(sql) }
     end
@@ -52,11 +55,13 @@ module Bench
 
     # What the gem pg has for such rows.
     def encoder
-      PG::TextEncoder::CopyRow.new(type_map: PG::TypeMapByColumn.new([PG::TextEncoder::Integer.new, nil, PG::TextEncoder::TimestampUtc.new]))
+      coders = [PG::TextEncoder::Integer.new, nil, PG::TextEncoder::TimestampUtc.new]
+      PG::TextEncoder::CopyRow.new(type_map: PG::TypeMapByColumn.new(coders))
     end
 
     def decoder
-      PG::TextDecoder::CopyRow.new(type_map: PG::TypeMapByColumn.new([PG::TextDecoder::Integer.new, nil, PG::TextDecoder::TimestampWithTimeZone.new]))
+      coders = [PG::TextDecoder::Integer.new, nil, PG::TextDecoder::TimestampWithTimeZone.new]
+      PG::TextDecoder::CopyRow.new(type_map: PG::TypeMapByColumn.new(coders))
     end
   end
 end

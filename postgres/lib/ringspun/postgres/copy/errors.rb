@@ -2,13 +2,13 @@
 
 module Ringspun
   module Postgres
-    # What is raised for a row of {Copying#copy_in} or {Inserting#insert_many} that is wrong: {InvalidRow} before it is sent, and what
-    # the server raises of one that it has got. The latter is also the {ServerError} of its SQLSTATE, as {UniqueViolation}.
+    # What is raised for a row of {Copying#copy_in} or {Inserting#insert_many} that is wrong: {InvalidRow} before it is sent, and
+    # what the server raises of one that it has got. The latter is also the {ServerError} of its SQLSTATE, as {UniqueViolation}.
     #
     # @since 0.1.0
     module CopyRowError
-      # @return [Integer, nil] the number of the row, from 1 on; nil: only its line is known, because the bytes were not made here,
-      #   or because values had line breaks
+      # @return [Integer, nil] the number of the row, from 1 on; nil: only its line is known, because the bytes were not made
+      #   here, or because values had line breaks
       # @since 0.1.0
       attr_reader :row
 

@@ -69,6 +69,7 @@ module Ringspun
         if encoding && encoding !~ /\Autf-?8\z/i
           raise UsageError, "rows are in UTF-8, and the statement has ENCODING #{encoding}; leave that out, or copy bytes"
         end
+
         _, delimiter, _, quote, escape = options
         return if delimiter.bytesize == 1 && [quote, escape].all? { |text| text.bytesize == (csv? ? 1 : 0) }
 
