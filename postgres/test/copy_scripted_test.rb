@@ -3,6 +3,7 @@
 require "test_helper"
 require "ringspun/postgres"
 require "support/scripted_server"
+require "support/seeds"
 
 # COPY with a server that says what a test has it say, on a simulated machine whose clock jumps: cut at every byte of what either
 # side says, late, silent, and wrong.
@@ -40,6 +41,7 @@ class CopyScriptedTest < Minitest::Test
       @heard = "".b
       @ends = []
       @strands = []
+      @owns = {}.compare_by_identity
       @listener = machine.socket(:UNIX, :STREAM)
       machine.bind(@listener, Addrinfo.unix(ScriptedServer::ADDRESS))
       machine.listen(@listener)
@@ -68,13 +70,25 @@ class CopyScriptedTest < Minitest::Test
       rescue Cut, Ringspun::Error, SystemCallError, NoMethodError
         nil # the client has gone, or is to lose it
       ensure
-        stream.close(timeout: 0)
+        hang_up(stream)
       end
     end
 
+    def hang_up(stream)
+      stream.close(timeout: 0)
+    rescue Ringspun::Error, SystemCallError
+      nil # something had not left
+    end
+
+    # What a connection knows, whose strand asks.
+    Own = Struct.new(:stream, :sql, :waits)
+    private_constant :Own
+
+    def own = @owns[@machine.running] ||= Own.new
+
     def talk(stream)
       stream.write(GREETING)
-      @stream = stream
+      own.stream = stream
       loop { take(*message) }
     end
 
@@ -86,7 +100,7 @@ class CopyScriptedTest < Minitest::Test
     def read(len)
       raise Cut if @in_left && @in_left < len
 
-      bytes = @stream.read(len) or raise Cut
+      bytes = own.stream.read(len) or raise Cut
       @in_left -= len if @in_left
       bytes
     end
@@ -98,25 +112,42 @@ class CopyScriptedTest < Minitest::Test
       @out_left -= bytes.bytesize if @out_left
       pieces = @step ? bytes.scan(/.{1,#{@step}}/mn) : [bytes]
       pieces.each do |piece|
-        @stream.write(piece)
+        own.stream.write(piece)
         @machine.sleep(0.001) if @step
       end
-      @stream.flush
+      own.stream.flush
       raise Cut if cut
     end
 
-    # The flights of a COPY: Parse to Flush, the rows, CopyDone and Sync.
+    # The flights of a COPY: Parse to Flush, the rows, CopyDone and Sync. A server that waits for rows passes over a Sync.
     def take(type, body)
       case type
-      when "P" then @sql = body.split("\0")[1]
-      when "H" then say(@says.fetch(:begin) { @sql == OUT ? GOES_OUT : GOES_IN })
-      when "d" then @heard << body and say(@says.fetch(:row, ""))
-      when "c" then @ends << :done and say(@says.fetch(:done, COMPLETE))
-      when "f" then @ends << :failed and say(CopyScriptedTest.message("E", "SERROR\0C57014\0MCOPY failed\0\0"))
-      when "S" then say((@sql.start_with?("select") ? DESCRIBED : "") + READY)
+      when "P" then own.sql = body.split("\0")[1]
+      when "H" then begin_copy
+      when "d" then take_row(body)
+      when "c" then end_copy(:done, @says.fetch(:done, COMPLETE))
+      when "f" then end_copy(:failed, CopyScriptedTest.message("E", "SERROR\0C57014\0MCOPY failed\0\0"))
+      when "S" then say((own.sql.start_with?("select") ? DESCRIBED : "") + READY) unless own.waits
       when "Q" then say(CopyScriptedTest.message("I") + READY)
       when "X" then raise Cut
       end
+    end
+
+    def begin_copy
+      own.waits = own.sql == IN && !@says[:begin]
+      say(@says.fetch(:begin) { own.sql == OUT ? GOES_OUT : GOES_IN })
+    end
+
+    def take_row(body)
+      @heard << body
+      own.waits &&= !@says[:row]
+      say(@says.fetch(:row, ""))
+    end
+
+    def end_copy(how, says)
+      @ends << how
+      own.waits = false
+      say(says)
     end
   end
 
@@ -260,6 +291,82 @@ class CopyScriptedTest < Minitest::Test
     end
   end
 
+  # --- at random ---
+
+  FAULTS = { short_transfer: 0.15, interrupted: 0.05, delay: 0.3, late_cancel: 0.5, submission_full: 0.05, no_buffers: 0.05,
+             late_wake: 0.05, scribble: 0.2 }.freeze
+
+  # Strands that leave in all ways, at any time, while what is under way is late, or comes in part: all that one gets is its own,
+  # and afterwards nothing is left of them.
+  def test_many_that_copy_and_leave
+    Seeds.of_the_day(60).each do |seed|
+      Supervised.tick
+      Ringspun::Simulation.explore(1, from: seed, faults: FAULTS) do |machine|
+        before = machine.strands.size
+        explore(machine, Random.new(seed))
+        assert_equal before, machine.strands.size, Ringspun.inspect_tree
+      end
+    end
+  end
+
+  def explore(machine, random)
+    server = Server.new(machine)
+    pool = Postgres::Pool.new(ScriptedServer::URL, max: 2)
+    strands = Array.new(6) { machine.spin { 4.times { use(pool, machine, random) } } }
+    strands.sample(2, random:).each { |strand| machine.spin { machine.sleep(random.rand * 0.1) && strand.terminate } }
+    strands.each { |strand| finish(strand) }
+    machine.sleep(200)
+    assert_equal [pool.metrics[:connections], 0], pool.metrics.values_at(:idle, :waiting)
+    assert_equal [2, ROWS], [copy_in(pool), copy_out(pool)]
+  ensure
+    pool&.close
+    server&.close
+  end
+
+  def finish(strand)
+    strand.await
+  rescue Ringspun::TerminatedError
+    nil
+  end
+
+  def use(pool, machine, random)
+    timeout = random.rand * 0.1 if random.rand(3).zero?
+    catch(:left) { random.rand(2).zero? ? use_in(pool, machine, random, timeout) : use_out(pool, machine, random, timeout) }
+  rescue Ringspun::TimeoutError, Postgres::PoolTimeoutError
+    nil
+  end
+
+  def use_in(pool, machine, random, timeout)
+    copied = pool.copy_in(IN, timeout:) do |copy|
+      random.rand(3).times { copy << [["x" * random.rand(100_000), 1], "text\t1\n" * 10_000].sample(random:) }
+      machine.sleep(random.rand * 0.05) if random.rand(2).zero?
+      leave(random)
+      copy << ["end", 1]
+    end
+    assert_equal 2, copied
+  rescue ArgumentError => error
+    assert_equal "left", error.message
+  end
+
+  def use_out(pool, machine, random, timeout)
+    rows = []
+    pool.copy_out(OUT, timeout:) do |row|
+      rows << row
+      machine.sleep(random.rand * 0.05) if random.rand(2).zero?
+      leave(random)
+    end
+    assert_equal ROWS, rows
+  rescue ArgumentError => error
+    assert_equal ["left", ROWS.first(rows.size)], [error.message, rows]
+  end
+
+  def leave(random)
+    case random.rand(6)
+    when 0 then throw :left
+    when 1 then raise ArgumentError, "left"
+    end
+  end
+
   # --- wrong servers ---
 
   WRONG = {
@@ -319,7 +426,7 @@ class CopyScriptedTest < Minitest::Test
         super(bytes)
         next unless bytes.start_with?(PARSED)
 
-        500.times { @stream.write(line) && sent += 1 }
+        500.times { own.stream.write(line) && sent += 1 }
         super(CopyScriptedTest.message("c") + COMPLETE)
       end
       seen = 0

@@ -7,6 +7,7 @@ require "stringio"
 # servers: all
 module CopyTests
   include OnPool
+  include NoNames
 
   TYPED = "id int primary key, name text, at timestamptz, price float8, data jsonb, day date, flag bool"
   COLUMNS = "id, name, at, price, data, day, flag"

@@ -6,6 +6,7 @@ require "postgres_helper"
 # servers: all
 class InsertManyTest < Minitest::Test
   include OnPool
+  include NoNames
 
   # A name that needs quotes.
   def on_table

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Random rows, copied in and out in random formats and ways. What the server has then is compared with what it has of the same rows
-# that the gem pg has inserted, each value as a text that is written here, plainly.
+# Random rows, copied in and out in random formats and ways. What the server has then is compared with what it has of the same
+# rows that the gem pg has inserted, each value as a text that is written here, plainly.
 class PostgresCopies
   # Of a column: how to make a value, and how to write it.
   Type = Data.define(:name, :make, :write)
 
-  PIECES = ["", "a", "\t", "\n", "\r", "\r\n", "\\", "\\N", "\\.", "\\t", "\"", "\"\"", "'", ",", ";", "|", "é", "日本", "😀", " ", "NULL",
-            "null", "\b", "\f", "\v", "{", "}", "x" * 100, "\\x41", "0", "t"].freeze
+  PIECES = ["", "a", "\t", "\n", "\r", "\r\n", "\\", "\\N", "\\.", "\\t", "\"", "\"\"", "'", ",", ";", "|", "é", "日本", "😀", " ",
+            "NULL", "null", "\b", "\f", "\v", "{", "}", "x" * 100, "\\x41", "0", "t"].freeze
 
   TEXT = ->(random) { Array.new(random.rand(5)) { PIECES.sample(random:) }.join }
   BYTES = ->(random) { random.rand(3).zero? ? TEXT.call(random).b : random.bytes(random.rand(20)) }
@@ -17,7 +17,10 @@ class PostgresCopies
   quoted = ->(text) { "\"#{text.gsub(/["\\]/) { |byte| "\\#{byte}" }}\"" }
   array = ->(write) { ->(values) { "{#{values.map { |value| value.nil? ? "NULL" : write.call(value) }.join(",")}}" } }
   list = ->(make) { ->(random) { Array.new(random.rand(4)) { random.rand(4).zero? ? nil : make.call(random) } } }
-  int = ->(bits) { ->(random) { random.rand(2).zero? ? random.rand(-9..9) : random.rand(-(1 << (bits - 1))...(1 << (bits - 1))) } }
+  int = lambda do |bits|
+    all = -(1 << (bits - 1))...(1 << (bits - 1))
+    ->(random) { random.rand(random.rand(2).zero? ? -9..9 : all) }
+  end
   json = ->(random) { { TEXT.call(random).delete("\0") => [random.rand(9), nil, TEXT.call(random), true, 0.5] } }
   hex = ->(bytes) { "\\x#{bytes.unpack1("H*")}" }
 
@@ -36,7 +39,8 @@ class PostgresCopies
   ALL = [
     *BINARY,
     Type.new("numeric", ->(random) { BigDecimal("#{random.rand(-99..99)}.#{random.rand(1000)}") }, ->(value) { value.to_s("F") }),
-    Type.new("text[]", list.call(TEXT), array.call(quoted)), Type.new("int4[]", list.call(int.call(32)), array.call(:to_s.to_proc)),
+    Type.new("text[]", list.call(TEXT), array.call(quoted)),
+    Type.new("int4[]", list.call(int.call(32)), array.call(:to_s.to_proc)),
     Type.new("bytea[]", list.call(BYTES), array.call(->(bytes) { quoted.call(hex.call(bytes)) }))
   ].freeze
 
