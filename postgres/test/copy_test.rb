@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "postgres_helper"
+require "connect/secured_postgres"
 require "stringio"
 
 # COPY in and out, in each format.
@@ -238,6 +239,48 @@ module CopyTests
     end
   end
 
+  # It is the transaction's connection that copies, and not another one.
+  def test_what_is_asked_meanwhile
+    with_copied do |db|
+      db.transaction do |t|
+        asked = [-> { t.query("select 1") }, -> { t.copy_in(into, []) }, -> { t.copy_out(out) { flunk } },
+                 -> { t.stream("select 1") { flunk } }]
+        t.copy_in(into) do |copy|
+          asked.each { |ask| assert_match(/in the midst of a COPY/, assert_raises(Ringspun::UsageError, &ask).message) }
+          rows_in.each { |row| copy << row }
+          assert_equal 1, db.query_value("select 1")
+        end
+        t.copy_out(out) { asked.each { |ask| assert_raises(Ringspun::UsageError, &ask) } }
+      end
+      assert_equal sorted(ROWS), in_table
+    end
+  end
+
+  def test_what_is_kept_of_it
+    with_copied do |db|
+      kept = nil
+      db.copy_in(into) { |copy| kept = copy }
+      assert_match(/this COPY has ended/, assert_raises(Ringspun::UsageError) { kept << rows_in.first }.message)
+    end
+  end
+
+  def test_a_thread_that_is_killed
+    with_pool do |db|
+      @table = "copied_#{SecureRandom.hex(6)}"
+      db.execute("create table #{@table} (#{TYPED})")
+      there = Thread::Queue.new
+      [-> { db.copy_in(into) { |copy| (copy << rows_in.first) && there.push(1) && sleep } },
+       -> { db.copy_out("copy (select generate_series(1, 100000000)) to stdout") { there.push(1) && sleep } }].each do |copy|
+        thread = Thread.new(&copy)
+        there.pop
+        thread.kill.join
+        assert_equal [0, 1, 1], [db.query_value("select count(*) from #{@table}"), *db.metrics.values_at(:connections, :idle)]
+      end
+    ensure
+      db.execute("drop table if exists #{@table}")
+    end
+  end
+
   def test_a_plain_thread
     with_pool do |db|
       @table = "copied_#{SecureRandom.hex(6)}"
@@ -372,6 +415,27 @@ module CopyTests
 
   def end_copies(client)
     client.query("select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'copy %' and pid <> pg_backend_pid()")
+  end
+end
+
+class CopyOverTLSTest < Minitest::Test
+  include SecuredPostgres
+
+  def root = "#{SecuredPostgres.server.folder}/root.crt"
+
+  def test_both_ways
+    rows = Array.new(30_000) { |id| [id, "text of #{id}"] }
+    Ringspun.run do
+      db = Ringspun::Postgres.connect(**secured_tcp, user: "trusted", sslmode: "require", sslrootcert: root)
+      db.execute("create table over_tls (id int, text text)")
+      assert_equal [30_000, rows], [db.copy_in("copy over_tls from stdin", rows), db.copy_out("copy over_tls to stdout").to_a]
+      db.copy_out("copy (select generate_series(1, 100000000)) to stdout") { break }
+      assert_raises(RuntimeError) { db.copy_in("copy over_tls from stdin") { |copy| copy << [1, "x"] && raise("left") } }
+      assert_equal [30_000, 1], [db.query_value("select count(*) from over_tls"), db.metrics[:idle]]
+    ensure
+      db&.execute("drop table if exists over_tls")
+      db&.close
+    end
   end
 end
 

@@ -33,6 +33,17 @@ TEST(a_message_is_whole_from_its_last_byte_on) {
     CHECK_EQUAL('I', message.body[0]);
 }
 
+TEST(rows_of_a_copy_may_come_behind_their_header) {
+    rpg_out whole = {0}, parts = {0};
+    rpg_put_copy_data(&whole, text("a\t1\n"));
+    rpg_put_copy_header(&parts, 4);
+    rpg_put_bytes(&parts, "a\t1\n", 4);
+    CHECK_EQUAL(whole.len, parts.len);
+    CHECK(memcmp(whole.bytes, parts.bytes, whole.len) == 0);
+    rpg_out_free(&whole);
+    rpg_out_free(&parts);
+}
+
 static rpg_found found(uint8_t type, uint32_t len) {
     uint8_t bytes[5] = {type};
     rpg_message message;

@@ -77,6 +77,9 @@ bool rpg_is_stuck(const rpg_lane *lane, int64_t now) { return lane->sent.len > 0
 /* Its legs execute the unnamed portal, which another statement would bind anew. */
 static void refuse_in_stream(const rpg_lane *lane) {
     if (RB_LIKELY(!lane->leg)) return;
+    if (lane->leg->copy) {
+        rb_raise(rpg_eUsage, "this session is in the midst of a COPY: end that first, or ask the pool, which has other connections");
+    }
     rb_raise(rpg_eUsage, "this session is in the midst of a stream: read it to its end first, or ask the pool, which has other "
              "connections");
 }

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "strscan"
-
 module Ringspun
   module Postgres
     # A COPY statement, as far as a client must know it: which way it goes, the format of the rows, and of what they are. What is
@@ -111,7 +109,7 @@ module Ringspun
         end
       end
 
-      def text(tokens) = tokens.empty? ? nil : sql.byteslice(tokens.first.from...tokens.last.to)
+      def text(tokens) = tokens.empty? ? nil : sql[tokens.first.from...tokens.last.to]
 
       def read_source(tokens)
         return if tokens.empty?
@@ -135,7 +133,7 @@ module Ringspun
         case name.value
         when "format" then @options["format"] = known_format(value.value.downcase)
         when *NAMED, "encoding" then @options[name.value] = value.value if value.kind == :text || name.value == "encoding"
-        when "header" then @header = !(value.kind != :other && %w[false off 0].include?(value.value.downcase))
+        when "header" then @header = !%w[false off 0].include?(value.value.downcase)
         end
       end
 
@@ -147,36 +145,56 @@ module Ringspun
       module Tokens
         class << self
           def of(sql)
-            scanner = StringScanner.new(sql)
             tokens = []
-            until scanner.eos?
-              next if blank(scanner)
+            at = 0
+            while at < sql.size
+              from = behind_blanks(sql, at)
+              break if from == sql.size
 
-              from = scanner.pos
-              kind, value = one(scanner)
-              tokens << Token.new(kind:, value:, from:, to: scanner.pos)
+              kind, value, at = one(sql, from)
+              tokens << Token.new(kind:, value:, from:, to: at)
             end
             tokens
           end
 
           private
 
-          def blank(scanner)
-            return true if scanner.skip(/\s+|--[^\r\n]*/)
-            return false unless scanner.skip(%r{/\*})
+          BLANK = /\G(?:\s+|--[^\r\n]*)+/
+          COMMENT = %r{/\*|\*/}
+          QUOTED = /\G"((?:[^"]|"")*)"/
+          ESCAPED = /\Ge'((?:[^'\\]|''|\\.)*)'/im
+          TEXT = /\G'((?:[^']|'')*)'/
+          DOLLARS = /\G\$(\w*)\$.*?\$\1\$/m
+          WORD = /\G[[:alpha:]_][[:alnum:]_$]*/
+          private_constant :BLANK, :COMMENT, :QUOTED, :ESCAPED, :TEXT, :DOLLARS, :WORD
 
-            depth = 1
-            depth += scanner.matched == "/*" ? 1 : -1 while depth.positive? && scanner.skip_until(%r{/\*|\*/})
-            true
+          def behind_blanks(sql, at)
+            loop do
+              before = at
+              at = $~.end(0) if BLANK.match(sql, at)
+              at = behind_comment(sql, at) if sql[at, 2] == "/*"
+              return at if at == before
+            end
           end
 
-          def one(scanner)
-            if scanner.scan(/"((?:[^"]|"")*)"/) then [:quoted, scanner[1].gsub('""', '"')]
-            elsif scanner.scan(/e'((?:[^'\\]|''|\\.)*)'/im) then [:text, escaped(scanner[1])]
-            elsif scanner.scan(/'((?:[^']|'')*)'/) then [:text, scanner[1].gsub("''", "'")]
-            elsif scanner.scan(/\$(\w*)\$.*?\$\1\$/m) then [:other, "$"]
-            elsif scanner.scan(/[[:alpha:]_][[:alnum:]_$]*/) then [:word, scanner.matched.downcase]
-            else [:other, scanner.getch]
+          # They nest.
+          def behind_comment(sql, at)
+            depth = 0
+            while (found = COMMENT.match(sql, at))
+              at = found.end(0)
+              depth += found[0] == "/*" ? 1 : -1
+              return at if depth.zero?
+            end
+            sql.size
+          end
+
+          def one(sql, at)
+            if (found = QUOTED.match(sql, at)) then [:quoted, found[1].gsub('""', '"'), found.end(0)]
+            elsif (found = ESCAPED.match(sql, at)) then [:text, escaped(found[1]), found.end(0)]
+            elsif (found = TEXT.match(sql, at)) then [:text, found[1].gsub("''", "'"), found.end(0)]
+            elsif (found = DOLLARS.match(sql, at)) then [:other, "$", found.end(0)]
+            elsif (found = WORD.match(sql, at)) then [:word, found[0].downcase, found.end(0)]
+            else [:other, sql[at], at + 1]
             end
           end
 
