@@ -105,7 +105,8 @@ class BenchTest::TablesTest < Minitest::Test
       "pg_streams" => ["threads", "async", "em-pg-client", "ringspun fs", "libpq"],
       "pg_rows" => ["no busy_poll", "stream_each_row", "stream_each_row chunked", "stream_each_tuple", "seed's form",
                     "libpq single row", "libpq chunked"],
-      "pg_memory" => ["PG::Result", "PG::Result#values", "stream_each_row", "stream_each_tuple"] }.each do |name, contenders|
+      "pg_memory" => ["PG::Result", "PG::Result#values", "stream_each_row", "stream_each_tuple"],
+      "pg_copy" => %w[pg libpq] }.each do |name, contenders|
       table = of_postgres.find { |candidate| candidate.name == name }
       contenders = ["ringspun", *contenders]
       assert_equal contenders, table.contenders.map(&:name)
