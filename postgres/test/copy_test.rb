@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "postgres_helper"
-require "connect/secured_postgres"
+require_relative "connect/secured_postgres"
 require "stringio"
 
 # COPY in and out, in each format.
