@@ -34,7 +34,7 @@ static void check_sql(VALUE sql) {
 }
 
 static VALUE refuse_copy(VALUE statement) {
-    if (rpg_statement_get(statement)->copies) rb_raise(rpg_eUsage, RPG_COPY_REFUSED);
+    if (rpg_statement_get(statement)->verdict.copies) rb_raise(rpg_eUsage, RPG_COPY_REFUSED);
     return statement;
 }
 
@@ -54,7 +54,7 @@ bool rpg_ask_check(VALUE sql, VALUE params) {
     check_sql(sql);
     VALUE statement = refuse_copy(rpg_statement_new(sql, Qnil));
     rpg_encode_params(params);
-    bool of_session = rpg_statement_get(statement)->of_session;
+    bool of_session = rpg_statement_get(statement)->verdict.of_session;
     RB_GC_GUARD(statement);
     return of_session;
 }
@@ -88,7 +88,7 @@ VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
     refuse_in_stream(lane);
     if (lane->lost[0]) return rpg_sym_lost;
     if (!lane->shared) return Qnil;
-    if (statement->of_session) return rpg_sym_session;
+    if (statement->verdict.of_session) return rpg_sym_session;
     if (lane->held) return sym_held;
     int64_t now = ringspun->now();
     if (rpg_is_quiet(lane, now)) return sym_quiet;

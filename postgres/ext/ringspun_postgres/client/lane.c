@@ -41,6 +41,9 @@ static void lane_free(void *data) {
     rpg_requests_free(&lane->answered);
     if (lane->attendant) rpg_request_free(lane->attendant);
     rpg_notices_free(&lane->notices); /* also those of the requests above */
+    if (lane->listener) rpg_request_free(lane->listener);
+    rpg_out_free(&lane->notifications);
+    rpg_settings_free(&lane->settings);
     rpg_replies_free(&lane->replies);
     rpg_out_free(&lane->scratch);
     rpg_out_free(&lane->flight);
@@ -67,6 +70,7 @@ static void leave_to_parent(rpg_lane *lane) {
     for (rpg_request *each = lane->sent.first; each; each = each->next) each->parked = false;
     for (rpg_request *each = lane->outbox.first; each; each = each->next) each->parked = false;
     if (lane->attendant) lane->attendant->parked = false;
+    if (lane->listener) lane->listener->parked = false;
     rpg_lose(lane, "it is the connection of the process that this one was forked from");
 }
 
@@ -251,8 +255,10 @@ static VALUE lane_is_unsafe(VALUE self) { return rpg_is_unsafe(rpg_lane_get(self
 
 /* @return [Boolean] whether a statement has changed the session, since this was last asked for */
 static VALUE lane_take_left_state(VALUE self) {
-    bool left = rpg_lane_get(self)->left_state;
-    rpg_lane_get(self)->left_state = false;
+    rpg_lane *lane = rpg_lane_get(self);
+    bool left = lane->left_state || rpg_settings_differ(&lane->settings);
+    lane->left_state = false;
+    if (!rpg_settings_adopt(&lane->settings)) rb_memerror();
     return left ? Qtrue : Qfalse;
 }
 
@@ -308,6 +314,7 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "observed=", lane_set_observed, 1);
     rb_define_method(cLane, "take_notices", lane_take_notices, 0);
     rb_global_variable(&cLane);
+    rpg_init_asides(cLane);
     rpg_init_batch(cLane);
     rpg_init_post(cLane);
     rpg_init_stream(cLane);

@@ -9,6 +9,7 @@
 
 #include "client/request.h"
 #include "client/statement.h"
+#include "codec/settings.h"
 
 #define RPG_COPY_REFUSED "COPY has methods of its own: copy_in for FROM STDIN, and copy_out for TO STDOUT"
 
@@ -39,6 +40,7 @@ typedef struct rpg_lane {
     bool suspected;             /* to lose statements that come together, which was said */
     bool observed;              /* what is seen of requests is noted */
     bool left_state;            /* a statement was of a kind that changes the session */
+    rpg_settings settings;      /* of the session, as far as the server reports them */
     uint8_t status;             /* of the last ReadyForQuery */
     rpg_replies replies;
     rpg_requests outbox;
@@ -60,6 +62,8 @@ typedef struct rpg_lane {
     uint32_t posted;            /* with those that are not answered */
     rpg_notices notices;        /* that no request has */
     rpg_request *attendant;     /* is sent to nobody: with it a strand waits for the answer of any that was posted; NULL: not yet */
+    rpg_request *listener;      /* is sent to nobody: with it a strand waits for notifications; NULL: they are dropped */
+    rpg_out notifications;      /* bodies of messages, each behind its length */
     const rpg_request *reader;  /* who reads now; NULL: nobody */
     rpg_run_of_rows *runs;      /* what the present look has found */
     uint32_t runs_len;
@@ -73,6 +77,7 @@ typedef struct rpg_lane {
 rpg_lane *rpg_lane_get(VALUE self);
 
 /* Methods of the class. */
+void rpg_init_asides(VALUE cLane);
 void rpg_init_batch(VALUE cLane);
 void rpg_init_post(VALUE cLane);
 void rpg_init_stream(VALUE cLane);
@@ -110,8 +115,13 @@ void rpg_leave(void *request);
 /* The one whose reply comes next, of those who wait, reads from now on. */
 void rpg_pass_on(rpg_lane *lane);
 
-/* Something was answered that was posted, or nothing that was is left. */
-void rpg_rouse_attendant(rpg_lane *lane);
+/* What a request that is sent to nobody waits for has come: something was answered that was posted, or nothing that was is left. */
+void rpg_rouse(rpg_request *request);
+
+/* --- asides.c: what comes in for no request --- */
+
+typedef enum { RPG_ASIDE_TAKEN, RPG_ASIDE_WRONG, RPG_ASIDE_NO_MEMORY } rpg_aside;
+rpg_aside rpg_take_aside(rpg_lane *lane, const rpg_message *message);
 
 /* What has come is all that its strand waits for. */
 static inline bool rpg_is_served(const rpg_request *request) {
@@ -119,7 +129,9 @@ static inline bool rpg_is_served(const rpg_request *request) {
 }
 
 /* A statement has left a transaction open, or changed the session, and whoever comes next would meet that. */
-static inline bool rpg_is_unsafe(const rpg_lane *lane) { return lane->status != 'I' || lane->left_state; }
+static inline bool rpg_is_unsafe(const rpg_lane *lane) {
+    return lane->status != 'I' || lane->left_state || rpg_settings_differ(&lane->settings);
+}
 
 /* The server works for nobody: what it answers next is dropped, and nobody waits for anything behind that. */
 static inline bool rpg_is_orphaned(const rpg_lane *lane) { return lane->sent.len > 0 && lane->live == 0; }

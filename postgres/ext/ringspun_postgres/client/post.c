@@ -10,7 +10,7 @@ static rpg_request *posted_by(const rpg_requests *list, VALUE caller) {
 }
 
 static void end_post(rpg_lane *lane) {
-    if (--lane->posted == 0) rpg_rouse_attendant(lane);
+    if (--lane->posted == 0) rpg_rouse(lane->attendant);
 }
 
 /* Sends one statement, and returns at once.

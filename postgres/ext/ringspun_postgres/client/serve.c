@@ -11,15 +11,14 @@
 
 /* --- the end of requests --- */
 
-void rpg_rouse_attendant(rpg_lane *lane) {
-    rpg_request *attendant = lane->attendant;
-    attendant->done = true;
-    if (attendant->parked) ringspun->wake_here(attendant->waker, 0);
+void rpg_rouse(rpg_request *request) {
+    request->done = true;
+    if (request->parked) ringspun->wake_here(request->waker, 0);
 }
 
 static void keep_answer(rpg_request *request) {
     rpg_requests_append(&request->lane->answered, request);
-    rpg_rouse_attendant(request->lane);
+    rpg_rouse(request->lane->attendant);
 }
 
 static void finish(rpg_request *request, rpg_end_kind end) {
@@ -43,6 +42,7 @@ void rpg_pass_on(rpg_lane *lane) {
     const rpg_request *next = first_parked(&lane->sent);
     if (!next) next = first_parked(&lane->outbox);
     if (!next && lane->attendant && lane->attendant->parked) next = lane->attendant;
+    if (!next && lane->listener && lane->listener->parked) next = lane->listener;
     if (next) ringspun->wake_here(next->waker, 0);
 }
 
@@ -58,13 +58,14 @@ void rpg_lose(rpg_lane *lane, const char *why) {
     snprintf(lane->lost, sizeof(lane->lost), "%s", lane->fatal[0] ? lane->fatal : why);
     while (lane->outbox.first) finish(rpg_requests_take_first(&lane->outbox), RPG_ENDED_SKIPPED);
     while (lane->sent.first) finish_first(lane, RPG_ENDED_SKIPPED);
+    if (lane->listener) rpg_rouse(lane->listener);
     rpg_replies_free(&lane->replies);
     lane->replies = (rpg_replies){0};
 }
 
 static void leave_one(rpg_request *request) {
     request->parked = false;
-    if (request == request->lane->attendant) {
+    if (request == request->lane->attendant || request == request->lane->listener) {
         return;
     } else if (request->done) {
         rpg_request_free(request);
@@ -133,9 +134,11 @@ static bool changes_session(rpg_span tag) {
 }
 
 static void take_tag(rpg_lane *lane, rpg_request *request, const rpg_message *message) {
+    static const rpg_verdict none = {0};
     rpg_span tag;
     if (!rpg_read_complete(message, &tag)) return;
-    lane->left_state |= changes_session(tag);
+    const rpg_verdict *verdict = NIL_P(request->statement) ? &none : &rpg_statement_get(request->statement)->verdict;
+    lane->left_state |= verdict->leaves || (changes_session(tag) && !verdict->ends_with_transaction);
     request->tag_len = (uint8_t)(tag.len < RPG_TAG_MAX ? tag.len : RPG_TAG_MAX);
     memcpy(request->tag, tag.bytes, request->tag_len);
 }
@@ -180,7 +183,8 @@ static taken take_row(rpg_lane *lane, rpg_request *request, size_t from, size_t 
  * rolled back with it, so no more is taken, whatever the server says of it. */
 static taken take_ready(rpg_lane *lane, rpg_request *request, const rpg_message *message) {
     if (!rpg_read_ready(message, &lane->status)) return WRONG;
-    if (!lane->shared || !rpg_is_unsafe(lane)) return TAKEN;
+    bool unsafe = lane->shared ? rpg_is_unsafe(lane) : rpg_settings_unreadable(&lane->settings).len > 0;
+    if (!unsafe) return TAKEN;
     request->unsafe = true;
     return UNSAFE;
 }
@@ -189,6 +193,11 @@ static taken take_copy(rpg_lane *lane, rpg_request *request, const rpg_message *
     if (request->copy != RPG_COPY_ASKED) return COPIES;
     if (!rpg_read_copy(message, &request->copy_format, &request->copy_columns)) return WRONG;
     return rpg_copy_begins(lane, request, message->type) ? TAKEN : NO_MEMORY;
+}
+
+static taken of_aside(rpg_aside aside) {
+    if (aside == RPG_ASIDE_TAKEN) return TAKEN;
+    return aside == RPG_ASIDE_WRONG ? WRONG : NO_MEMORY;
 }
 
 static taken take_message(rpg_lane *lane, const rpg_message *message, size_t from, size_t to) {
@@ -211,7 +220,7 @@ static taken take_message(rpg_lane *lane, const rpg_message *message, size_t fro
     case RPG_EVENT_SUSPENDED: request->suspended = true; return request->copy ? WRONG : TAKEN;
     case RPG_EVENT_ASIDE:
         if (RB_UNLIKELY(lane->observed) && message->type == RPG_NOTICE) rpg_seen_notice(lane, message);
-        return TAKEN;
+        return of_aside(rpg_take_aside(lane, message));
     case RPG_EVENT_PARAMETERS:
     case RPG_EVENT_EMPTY: return TAKEN;
     case RPG_EVENT_COPY_IN:

@@ -1,8 +1,6 @@
 #include "client/statement.h"
 
-#include <ctype.h>
 #include <stdlib.h>
-#include <strings.h>
 
 static VALUE cStatement;
 
@@ -26,47 +24,13 @@ static const rb_data_type_t statement_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
-/* The first word, behind blanks and comments; they nest: https://www.postgresql.org/docs/17/sql-syntax-lexical.html */
-static const char *first_word(const char *at, const char *end, size_t *len) {
-    int depth = 0;
-    while (at < end) {
-        bool two = at + 1 < end;
-        if (two && at[0] == '/' && at[1] == '*') depth++, at += 2;
-        else if (depth && two && at[0] == '*' && at[1] == '/') depth--, at += 2;
-        else if (!depth && two && at[0] == '-' && at[1] == '-') while (at < end && *at != '\n' && *at != '\r') at++;
-        else if (depth || isspace((unsigned char)*at) || *at == ';' || *at == '(') at++;
-        else break;
-    }
-    const char *begin = at;
-    while (at < end && isalpha((unsigned char)*at)) at++;
-    *len = (size_t)(at - begin);
-    return begin;
-}
-
-static bool is_one_of(const char *word, size_t len, const char *const *words) {
-    for (; *words; words++) {
-        if (strlen(*words) == len && strncasecmp(*words, word, len) == 0) return true;
-    }
-    return false;
-}
-
-static void judge(rpg_statement *statement) {
-    static const char *const session[] = {"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "set", "reset",
-                                          "listen", "unlisten", "prepare", "deallocate", "declare", "discard", "load", "lock", NULL};
-    static const char *const copy[] = {"copy", NULL};
-    size_t len;
-    const char *word = first_word(RSTRING_PTR(statement->sql), RSTRING_END(statement->sql), &len);
-    statement->of_session = is_one_of(word, len, session);
-    statement->copies = is_one_of(word, len, copy);
-}
-
 VALUE rpg_statement_new(VALUE sql, VALUE decoders) {
     rpg_statement *statement;
     VALUE self = TypedData_Make_Struct(cStatement, rpg_statement, &statement_type, statement);
     statement->columns = statement->older = Qnil;
     statement->sql = sql;
     statement->decoders = decoders;
-    judge(statement);
+    statement->verdict = rpg_verdict_of(RSTRING_PTR(sql), (size_t)RSTRING_LEN(sql));
     return self;
 }
 

@@ -8,6 +8,7 @@
 
 #include "client/columns.h"
 #include "client/what.h"
+#include "codec/verdict.h"
 
 #define RPG_NAME_MAX 40
 
@@ -22,8 +23,7 @@ typedef struct {
     bool described;
     bool used;
     bool recent;                /* used since the lane last looked for one to forget */
-    bool of_session;            /* begins with a word that only a session has a use for */
-    bool copies;                /* begins with COPY */
+    rpg_verdict verdict;        /* by its text */
     uint32_t named;             /* the number in its name */
     uint8_t name_len;           /* 0: it has none yet */
     char name[RPG_NAME_MAX];

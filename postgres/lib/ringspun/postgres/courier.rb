@@ -73,7 +73,7 @@ module Ringspun
 
       # A connection of the courier's machine, for one user in another thread.
       class Lane
-        STATE = %i[lost? loss orphaned? status pending].freeze
+        STATE = %i[lost? loss orphaned? status pending unreadable_setting].freeze
         # What a user still asks that leaves: its own error is the news, and not that the courier has ended as well.
         AFTER = [*STATE, :close, :orphaned].freeze
         # Of methods that take seconds: which argument those are.
@@ -93,7 +93,7 @@ module Ringspun
         end
 
         %i[query batch script begin_stream next_rows end_stream ping close lost? loss orphaned? status pending orphaned
-           describe begin_copy_in begin_copy_out put_copied next_copied finish_copy_in].each do |name|
+           unreadable_setting describe begin_copy_in begin_copy_out put_copied next_copied finish_copy_in].each do |name|
           define_method(name) { |*arguments| ask(name, *arguments) }
         end
 

@@ -29,6 +29,7 @@ module Ringspun
         lane.canceller = canceller
         lane.observed = !config.observers.nil?
         lane.machine = Machine.current
+        lane.settings = session.settings
         lane.live(config.max_lifetime * (0.9 + (rand / 5)))
         lane.thread = Thread.current
         # How long the way to the server takes must be known, to know a slow statement.

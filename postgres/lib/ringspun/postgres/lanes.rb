@@ -172,7 +172,7 @@ module Ringspun
       def settle(refused, lane, left)
         case refused
         when :session then refuse_session
-        when :unsafe then drop(lane) || refuse_left
+        when :unsafe then drop(lane) || refuse_left(lane)
         when :quiet then lane.ping(left) || drop(lane)
         when :lost then drop(lane)
         when :old then open # in its place, in which it goes on until then
@@ -203,15 +203,16 @@ module Ringspun
                                   "#{INSTEAD}"
       end
 
-      def refuse_left
-        raise UnsafeSessionState, "this statement has left a transaction open, or changed the session, for others to meet; " \
-                                  "what it has begun is rolled back: #{INSTEAD}"
+      def refuse_left(lane)
+        changed = lane.changed_settings
+        what = changed.empty? ? "has left a transaction open, or changed the session," : "has set #{changed.join(", ")}"
+        raise UnsafeSessionState, "this statement #{what} for others to meet; what it has begun is rolled back: #{INSTEAD}"
       end
 
       # A connection for one user is made clean when it is given back.
       def left_clean(lane)
         taken = yield
-        lane.unsafe? ? refuse_left : taken
+        lane.unsafe? ? refuse_left(lane) : taken
       end
 
       def drop(lane)

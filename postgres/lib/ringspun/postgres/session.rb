@@ -81,6 +81,7 @@ module Ringspun
       def ask
         check
         taken = yield
+        refuse_unreadable if taken == :unsafe
         taken.is_a?(Symbol) ? raise(Postgres.lost(@lane.loss, false)) : taken
       ensure
         @lane.orphaned if !taken && @lane.orphaned?
@@ -140,6 +141,12 @@ module Ringspun
         nil # the server still works on it
       ensure
         @lane.orphaned if @lane.orphaned?
+      end
+
+      def refuse_unreadable
+        raise UnsafeSessionState, "this statement has set #{@lane.unreadable_setting}, with which values would be read wrongly; the " \
+                                  "connection is closed, and a transaction rolled back. client_encoding stays UTF8, DateStyle ISO " \
+                                  "and IntervalStyle iso_8601"
       end
 
       def limit(timeout) = timeout ? Postgres.seconds("timeout", timeout) : @timeout
