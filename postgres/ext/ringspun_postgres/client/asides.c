@@ -32,6 +32,9 @@ rpg_aside rpg_take_aside(rpg_lane *lane, const rpg_message *message) {
     switch (message->type) {
     case RPG_PARAMETER_STATUS: return take_setting(lane, message);
     case RPG_NOTIFICATION: return take_notification(lane, message);
+    case RPG_NOTICE:
+        if (RB_UNLIKELY(lane->observed)) rpg_seen_notice(lane, message);
+        return RPG_ASIDE_TAKEN;
     default: return RPG_ASIDE_TAKEN;
     }
 }

@@ -218,9 +218,7 @@ static taken take_message(rpg_lane *lane, const rpg_message *message, size_t fro
         if (message->type == RPG_PARSED) request->parses = false;
         return TAKEN;
     case RPG_EVENT_SUSPENDED: request->suspended = true; return request->copy ? WRONG : TAKEN;
-    case RPG_EVENT_ASIDE:
-        if (RB_UNLIKELY(lane->observed) && message->type == RPG_NOTICE) rpg_seen_notice(lane, message);
-        return of_aside(rpg_take_aside(lane, message));
+    case RPG_EVENT_ASIDE: return of_aside(rpg_take_aside(lane, message));
     case RPG_EVENT_PARAMETERS:
     case RPG_EVENT_EMPTY: return TAKEN;
     case RPG_EVENT_COPY_IN:

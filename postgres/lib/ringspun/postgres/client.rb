@@ -17,6 +17,7 @@ module Ringspun
     module Client
       include Copying
       include Inserting
+      include Notifying
 
       FORMS = { row: :each, array: :each_array, hash: :each_hash }.freeze
       private_constant :FORMS

@@ -43,6 +43,16 @@ module Ringspun
     # @since 0.1.0
     class UnsafeSessionState < Error; end
 
+    # More was notified than a {Subscription} has room for, and its policy is :close.
+    #
+    # @since 0.1.0
+    class SubscriptionOverflow < Error; end
+
+    # Something between the client and the server keeps notifications back.
+    #
+    # @since 0.1.0
+    class ListenUnsupported < Error; end
+
     # The server has rolled back a transaction that was to be committed.
     #
     # @since 0.1.0

@@ -94,6 +94,34 @@ module Ringspun
         end
       end
 
+      # Listens to channels of the database, with one connection for all subscriptions of the pool. What is notified after this has
+      # returned, or the block has begun, is not missed; what may be missing while the connection was lost is told by a
+      # {Notification} that is a gap.
+      #
+      # A queue that is full is the subscriber's own affair, unless its policy is :wait: then all subscriptions of the pool wait
+      # until it has room, and the server keeps what is notified.
+      #
+      # May switch strands.
+      #
+      # @param channels [Array<String, Symbol>] at least one; case counts
+      # @param queue [Integer] how many notifications wait for the subscriber at most
+      # @param policy [:close, :drop_oldest, :wait] what happens when there are more: the subscription ends with
+      #   {SubscriptionOverflow}, the oldest is dropped, or the connection is not read
+      # @param timeout [Numeric, nil] seconds until the server must listen
+      # @yieldparam subscription [Subscription] which is closed when the block is left
+      # @return [Object, Subscription] the block's value; without a block the subscription, which its user closes
+      # @raise [UsageError]
+      # @raise [ListenUnsupported] a pooler keeps notifications back
+      # @raise [TimeoutError]
+      # @since 0.1.0
+      def listen(*channels, queue: 1000, policy: :close, timeout: nil, &)
+        raise UsageError, "listen needs the name of a channel" if channels.empty?
+
+        names = channels.map { |channel| Notifying.name(channel).dup.freeze }.uniq.freeze
+        take = -> { hub.then { |hub| hub.add(Subscription.new(hub, names, queue, policy), limit(timeout)) } }
+        block_given? ? Postgres.with_taken(take, :close.to_proc, &) : take.call
+      end
+
       # Closes all connections. What is under way is in doubt.
       #
       # @return [nil]
@@ -105,6 +133,7 @@ module Ringspun
         @opener.close
         @canceller.close
         @connections.close
+        @hub&.close
         @courier&.close
         @beginning.synchronize { @lanes.values }.each(&:close)
         nil
@@ -220,12 +249,22 @@ module Ringspun
         @beginning.synchronize { @courier&.alive? ? @courier : Postgres.masked(NEVER) { @courier = Courier.new(self) } }
       end
 
+      def hub
+        start_anew unless Process.pid == @pid
+        raise ClosedError, "the pool is closed" if @closed
+
+        @hub || @beginning.synchronize do
+          simulated = Machine.current if Machine.current? && Machine.current.backend.name == :sim
+          @hub ||= Hub.new(self, simulated, method(:courier))
+        end
+      end
+
       # What was open is the parent's, whose sockets a child leaves alone.
       def start_anew
         @beginning.synchronize do
           next if Process.pid == @pid
 
-          @last = @courier = nil
+          @last = @courier = @hub = nil
           @lanes = {}.compare_by_identity # of each machine
           @canceller = Canceller.new(@config.options)
           @opener = Opener.new(@config.options)
