@@ -113,12 +113,14 @@ class ScriptedServer
   def talk(stream)
     return if @random.rand < @refusals
 
-    backend = Backend.new(self, stream, @keys += 1)
+    backend = new_backend(stream, @keys += 1)
     @backends << backend
     backend.run
   ensure
     @backends.delete(backend)
   end
+
+  def new_backend(stream, number) = Backend.new(self, stream, number)
 end
 
 require "support/scripted_server/backend"

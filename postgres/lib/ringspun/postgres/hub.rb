@@ -129,11 +129,11 @@ module Ringspun
         Machine.current.sleep([BACK_OFF * (2**(@failures - 1)), BACK_OFF_MAX].min) if @failures.positive?
         @failures += 1
         lane = @pool.opener.call { Lane.open(@pool.config, @pool.canceller, shared: false) }
-        lane.listen
+        names = begin_on(lane)
         began = Postgres.now
-        serve(lane)
-      rescue Error, Ringspun::Error, SystemCallError => error
-        note_failure(error)
+        attend(lane, names)
+      rescue Ringspun::Error, SystemCallError => error
+        note_failure(error) unless began
       ensure
         @failures = 0 if began && Postgres.now - began > SHORT
         lane&.close(lane.loss || "nobody listens any more")
@@ -142,36 +142,36 @@ module Ringspun
       # Who waits for the beginning hears of it. The others wait for a better time.
       def note_failure(error)
         @audience.fail_pending(error)
-        return if @failures != 1 || @closed || @audience.empty?
+        return if @warned || @closed || @audience.empty?
 
+        @warned = true
         warn "ringspun: nothing is listened to at #{@pool.config.options.hosts.join(", ")}, and it is tried again: #{error.message}"
       end
 
-      def serve(lane)
+      # @return [Array<String>] what the server listens to
+      def begin_on(lane)
+        lane.listen
         early = Hearing.new(@pool, lane).check
         names = listen(lane, [], @audience.names)
+        @warned = false
         @audience.announce_gap
         @audience.admit(names)
         @audience.spread(early)
+        names
+      end
+
+      def attend(lane, names)
         Machine.current.scope do |scope|
           keeper = scope.spin { keep(lane, names) }
           read(lane)
         ensure
           keeper&.terminate
-          settle(keeper)
         end
-      end
-
-      def settle(keeper)
-        keeper&.await
-      rescue TerminatedError
-        nil
       end
 
       def read(lane)
         loop do
           heard = lane.next_notifications(QUIET)
-          raise Postgres.lost(lane.loss, false) if heard.empty? && lane.lost? && !@audience.empty?
           break if heard.empty? && lane.lost?
 
           poke unless @audience.spread(heard)

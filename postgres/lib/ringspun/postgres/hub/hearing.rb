@@ -26,7 +26,7 @@ module Ringspun
         # @return [Array] what was heard meanwhile
         # @raise [ListenUnsupported]
         def check
-          return [] if ask(@lane, "select pg_backend_pid()").value == @lane.session.process
+          return [] if ask(@lane, "select pg_backend_pid()").value.to_i == @lane.session.process
 
           name = "ringspun_#{SecureRandom.hex(12)}"
           ask(@lane, "LISTEN #{name}")
