@@ -5,8 +5,8 @@ require "ringspun/postgres"
 require "support/notifying_server"
 require "support/on_scripted_pool"
 
-# The connection that listens, on a simulated machine with a scripted server: it is lost at each byte, nobody wants it any more, or
-# a pooler keeps back what is notified.
+# The connection that listens, on a simulated machine with a scripted server: it is lost at each byte, nobody wants it any more,
+# or a pooler keeps back what is notified.
 class PostgresHubLossTest < Minitest::Test
   include AnyBackend
   include OnScriptedPool

@@ -124,7 +124,8 @@ class PostgresSessionStateTest < Minitest::Test
   end
 
   ["set local timezone to 'Asia/Tokyo'", "set transaction isolation level serializable", "set constraints all deferred",
-   "select set_config('TimeZone', 'Asia/Tokyo', true)", "create temp table gone (a int) on commit drop"].each_with_index do |sql, number|
+   "select set_config('TimeZone', 'Asia/Tokyo', true)",
+   "create temp table gone (a int) on commit drop"].each_with_index do |sql, number|
     define_method("test_what_ends_with_its_transaction_costs_no_names_#{number}") do
       on_pool(max: 1) { |pool| assert_equal 1, kept(pool) { |t| t.query(sql) } }
     end

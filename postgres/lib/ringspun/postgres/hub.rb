@@ -2,8 +2,8 @@
 
 module Ringspun
   module Postgres
-    # One connection that listens for all subscriptions of a pool. It lives in the courier's thread, so that it depends on no run of
-    # the program's; on a simulated machine, beside whose strands there are no threads, in a strand there. It is opened for the
+    # One connection that listens for all subscriptions of a pool. It lives in the courier's thread, so that it depends on no run
+    # of the program's; on a simulated machine, beside whose strands there are no threads, in a strand there. It is opened for the
     # first subscription, and closed some seconds after the last has ended.
     #
     # When it is lost there is a new one. All who have listened before get a gap, after the server has begun to listen again: what
@@ -145,7 +145,8 @@ module Ringspun
         return if @warned || @closed || @audience.empty?
 
         @warned = true
-        warn "ringspun: nothing is listened to at #{@pool.config.options.hosts.join(", ")}, and it is tried again: #{error.message}"
+        place = @pool.config.options.hosts.join(", ")
+        warn "ringspun: nothing is listened to at #{place}, and it is tried again: #{error.message}"
       end
 
       # @return [Array<String>] what the server listens to

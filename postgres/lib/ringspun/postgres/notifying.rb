@@ -6,8 +6,8 @@ module Ringspun
     #
     # @api private
     module Notifying
-      # https://github.com/postgres/postgres/blob/REL_17_STABLE/src/backend/commands/async.c refuses a name from NAMEDATALEN (64) on,
-      # and a payload from NOTIFY_PAYLOAD_MAX_LENGTH (8000) on.
+      # The server refuses a name from NAMEDATALEN (64) bytes on, and a payload from NOTIFY_PAYLOAD_MAX_LENGTH (8000) on:
+      # https://github.com/postgres/postgres/blob/REL_17_STABLE/src/backend/commands/async.c
       NAME_MAX = 63
       PAYLOAD_MAX = 7_999
       private_constant :NAME_MAX, :PAYLOAD_MAX

@@ -94,9 +94,9 @@ module Ringspun
         end
       end
 
-      # Listens to channels of the database, with one connection for all subscriptions of the pool. What is notified after this has
-      # returned, or the block has begun, is not missed; what may be missing while the connection was lost is told by a
-      # {Notification} that is a gap.
+      # Listens to channels of the database, with one connection for all subscriptions of the pool. What is notified after this
+      # has returned, or the block has begun, is not missed; where something may be missing, because the connection was lost, a
+      # {Notification} says so that is a gap.
       #
       # A queue that is full is the subscriber's own affair, unless its policy is :wait: then all subscriptions of the pool wait
       # until it has room, and the server keeps what is notified.

@@ -159,8 +159,8 @@ module Ringspun
       end
 
       def overflow
-        finish(SubscriptionOverflow.new("the subscription of #{@channels.join(", ")} is closed, because #{capacity} notifications " \
-                                        "waited to be taken (queue: #{capacity}, policy: :close)"))
+        finish(SubscriptionOverflow.new("the subscription of #{@channels.join(", ")} is closed, because #{capacity} " \
+                                        "notifications waited to be taken (queue: #{capacity}, policy: :close)"))
       end
 
       def end_of_queue

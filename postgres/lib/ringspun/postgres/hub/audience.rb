@@ -32,7 +32,7 @@ module Ringspun
         # @return [Array<String>]
         def names
           @lock.synchronize do
-            @by_name.delete_if { |_, listening| listening.size.zero? } # rubocop:disable Style/ZeroLengthPredicate
+            @by_name.delete_if { |_, listening| listening.size.zero? }
             @by_name.keys
           end
         end
@@ -50,8 +50,7 @@ module Ringspun
 
         # To all who have listened before.
         def announce_gap
-          all = @lock.synchronize { everybody.reject { |each| @pending.key?(each) } }
-          all.each { |each| offer(each, GAP) }
+          @lock.synchronize { everybody }.each { |each| offer(each, GAP) }
         end
 
         # @param names [Array<String>] to which the server listens now
@@ -92,8 +91,11 @@ module Ringspun
           subscription.channels.count { |name| @by_name[name]&.delete(subscription) }.positive?
         end
 
+        # What comes before a subscription has begun is not for it.
+        def listening?(subscription) = @pending.empty? || @lock.synchronize { !@pending.key?(subscription) }
+
         def offer(subscription, event)
-          remove(subscription) unless subscription.offer(event)
+          remove(subscription) unless !listening?(subscription) || subscription.offer(event)
         end
       end
       private_constant :Audience

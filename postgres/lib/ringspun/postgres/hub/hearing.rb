@@ -59,9 +59,9 @@ module Ringspun
             return all.reject { |channel, *| channel == name } if all.any? { |channel, *| channel == name }
           end
         rescue Ringspun::TimeoutError
-          raise ListenUnsupported, "#{@lane.session.host}: LISTEN has no effect here, what is notified does not come. A pooler stands " \
-                                   "before the server which gives each transaction another connection, as PgBouncer does in " \
-                                   "transaction mode: listen with a client that connects to the server itself"
+          raise ListenUnsupported, "#{@lane.session.host}: LISTEN has no effect here, what is notified does not come. A pooler " \
+                                   "stands before the server which gives each transaction another connection, as PgBouncer does " \
+                                   "in transaction mode: listen with a client that connects to the server itself"
         end
       end
       private_constant :Hearing
