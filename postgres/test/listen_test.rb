@@ -3,6 +3,7 @@
 require "postgres_helper"
 
 # LISTEN and NOTIFY on a real server: who may subscribe, from where, and how a subscription ends.
+# servers: 15, 17
 class PostgresListenTest < Minitest::Test
   include OnPool
 

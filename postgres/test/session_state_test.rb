@@ -4,6 +4,7 @@ require "postgres_helper"
 
 # What a statement leaves in its session: on a connection that others share nobody else meets it, and in a session it does not
 # change what values are read.
+# servers: 15, 17
 class PostgresSessionStateTest < Minitest::Test
   include OnPool
   include AnyBackend

@@ -115,6 +115,12 @@ static VALUE lane_set_settings(VALUE self, VALUE settings) {
     return settings;
 }
 
+/* @param renewing [Boolean] whether settings may be as they are for now */
+static VALUE lane_set_renewing(VALUE self, VALUE renewing) {
+    rpg_lane_get(self)->renewing = RTEST(renewing);
+    return renewing;
+}
+
 /* @return [Array<String>] names of settings that are not as they were when the session began */
 static VALUE lane_changed_settings(VALUE self) {
     const rpg_out *changed = &rpg_lane_get(self)->settings.changed;
@@ -137,6 +143,7 @@ void rpg_init_asides(VALUE cLane) {
     rb_define_method(cLane, "listen", lane_listen, 0);
     rb_define_method(cLane, "next_notifications", lane_next_notifications, 1);
     rb_define_method(cLane, "settings=", lane_set_settings, 1);
+    rb_define_method(cLane, "renewing=", lane_set_renewing, 1);
     rb_define_method(cLane, "changed_settings", lane_changed_settings, 0);
     rb_define_method(cLane, "unreadable_setting", lane_unreadable_setting, 0);
 }

@@ -258,7 +258,6 @@ static VALUE lane_take_left_state(VALUE self) {
     rpg_lane *lane = rpg_lane_get(self);
     bool left = lane->left_state || rpg_settings_differ(&lane->settings);
     lane->left_state = false;
-    if (!rpg_settings_adopt(&lane->settings)) rb_memerror();
     return left ? Qtrue : Qfalse;
 }
 

@@ -183,7 +183,7 @@ static taken take_row(rpg_lane *lane, rpg_request *request, size_t from, size_t 
  * rolled back with it, so no more is taken, whatever the server says of it. */
 static taken take_ready(rpg_lane *lane, rpg_request *request, const rpg_message *message) {
     if (!rpg_read_ready(message, &lane->status)) return WRONG;
-    bool unsafe = lane->shared ? rpg_is_unsafe(lane) : rpg_settings_unreadable(&lane->settings).len > 0;
+    bool unsafe = lane->shared ? rpg_is_unsafe(lane) : !lane->renewing && rpg_settings_unreadable(&lane->settings).len > 0;
     if (!unsafe) return TAKEN;
     request->unsafe = true;
     return UNSAFE;

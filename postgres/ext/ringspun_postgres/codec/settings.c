@@ -81,15 +81,6 @@ bool rpg_settings_note(rpg_settings *settings, rpg_span name, rpg_span value) {
     return settings->changed.len + name.len + value.len < CHANGED_MAX && put(&settings->changed, name, value);
 }
 
-bool rpg_settings_adopt(rpg_settings *settings) {
-    entry each;
-    for (size_t at = 0; entry_at(&settings->changed, at, &each); at = behind(&each)) {
-        if (!rpg_settings_begin(settings, each.name, each.value)) return false;
-    }
-    rpg_out_cut(&settings->changed, 0);
-    return true;
-}
-
 static bool is_unreadable(const entry *each) {
     if (is_text(each->name, "client_encoding")) return !is_text(each->value, "UTF8");
     if (is_text(each->name, "DateStyle")) return each->value.len < 3 || memcmp(each->value.bytes, "ISO", 3) != 0;

@@ -22,9 +22,6 @@ bool rpg_settings_note(rpg_settings *settings, rpg_span name, rpg_span value);
 
 static inline bool rpg_settings_differ(const rpg_settings *settings) { return settings->changed.len > 0; }
 
-/* From now on this is how the session has begun. False: no memory. */
-bool rpg_settings_adopt(rpg_settings *settings);
-
 /* One with which the client would read other values than the server means: its name, else no bytes. */
 rpg_span rpg_settings_unreadable(const rpg_settings *settings);
 

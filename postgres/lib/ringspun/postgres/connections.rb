@@ -319,12 +319,8 @@ module Ringspun
       def make_clean(lane, reset)
         lane.settle(SETTLE)
         lane.query("ROLLBACK", [], SETTLE, false, true) unless lane.status == "I"
-        if reset || lane.take_left_state
-          lane.query("DISCARD ALL", [], SETTLE, false, true)
-          lane.forget_statements
-          lane.take_left_state
-        end
-        lane.status == "I"
+        lane.renew(SETTLE) if reset || lane.take_left_state
+        lane.status == "I" && lane.changed_settings.empty? && !lane.lost?
       end
 
       def give_back(lane)

@@ -56,6 +56,18 @@ module Ringspun
         ping(seconds) or raise Postgres.lost(loss, false)
       end
 
+      # Makes the session anew, with the settings with which it has begun. Of a pooler's those are not what DISCARD ALL goes back to.
+      def renew(seconds)
+        self.renewing = true
+        query("DISCARD ALL", [], seconds, false, true)
+        forget_statements
+        @session.settings.slice(*changed_settings).each do |setting|
+          query("select set_config($1, $2, false)", setting, seconds, false, true)
+        end
+        take_left_state
+        self.renewing = false
+      end
+
       # Ends the connection at once. What was sent is in doubt. From any thread. A forked child leaves the socket alone.
       def close(why = "the client was closed")
         return lose(why) if inherited?

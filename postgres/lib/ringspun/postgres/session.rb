@@ -144,8 +144,8 @@ module Ringspun
       end
 
       def refuse_unreadable
-        raise UnsafeSessionState, "this statement has set #{@lane.unreadable_setting}, with which values would be read wrongly; " \
-                                  "the connection is closed, and a transaction rolled back. client_encoding stays UTF8, " \
+        raise UnsafeSessionState, "this statement has set #{@lane.unreadable_setting}, with which values would be read " \
+                                  "wrongly; the connection is closed, and a transaction rolled back. client_encoding stays UTF8, " \
                                   "DateStyle ISO, and IntervalStyle iso_8601"
       end
 

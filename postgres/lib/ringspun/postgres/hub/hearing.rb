@@ -60,8 +60,8 @@ module Ringspun
           end
         rescue Ringspun::TimeoutError
           raise ListenUnsupported, "#{@lane.session.host}: LISTEN has no effect here, what is notified does not come. A pooler " \
-                                   "stands before the server which gives each transaction another connection, as PgBouncer does " \
-                                   "in transaction mode: listen with a client that connects to the server itself"
+                                   "stands before the server which gives each transaction another connection, as PgBouncer " \
+                                   "does in transaction mode: listen with a client that connects to the server itself"
         end
       end
       private_constant :Hearing
