@@ -15,7 +15,7 @@ module Bench
     # through a small ring of buffers from a quarter of the cache on, see
     # https://github.com/postgres/postgres/blob/REL_17_STABLE/src/backend/storage/buffer/README
     # Parallel workers, a vacuum or a compilation beside a sample would slow some samples only.
-    SETTINGS = { max_connections: 400, shared_buffers: "640MB", wal_level: "minimal", max_wal_senders: 0, autovacuum: "off",
+    SETTINGS = { max_connections: 1_100, shared_buffers: "640MB", wal_level: "minimal", max_wal_senders: 0, autovacuum: "off",
                  max_parallel_workers_per_gather: 0, jit: "off", synchronize_seqscans: "off" }.freeze
 
     MUTEX = Mutex.new

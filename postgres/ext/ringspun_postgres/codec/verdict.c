@@ -1,11 +1,24 @@
 #include "codec/verdict.h"
 
-#include <ctype.h>
 #include <stdint.h>
 #include <string.h>
-#include <strings.h>
 
 /* --- tokens --- */
+
+/* As the server has them, whatever the locale. */
+
+static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+static char small(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+static bool is_same_word(const char *a, const char *b, size_t len) {
+    while (len > 0 && small(*a) == small(*b)) a++, b++, len--;
+    return len == 0;
+}
 
 typedef enum { END, WORD, QUOTED, TEXT, OTHER } token_kind;
 
@@ -38,16 +51,16 @@ static void skip_line(scanner *s) {
 
 static void skip_blanks(scanner *s) {
     while (s->at < s->end) {
-        if (isspace((unsigned char)*s->at)) s->at++;
+        if (is_blank(*s->at)) s->at++;
         else if (two(s, '-', '-')) skip_line(s);
         else if (two(s, '/', '*')) skip_comment(s);
         else return;
     }
 }
 
-static bool begins_word(char c) { return isalpha((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80; }
+static bool begins_word(char c) { return is_letter(c) || c == '_' || (unsigned char)c >= 0x80; }
 
-static bool is_of_word(char c) { return begins_word(c) || isdigit((unsigned char)c) || c == '$'; }
+static bool is_of_word(char c) { return begins_word(c) || is_digit(c) || c == '$'; }
 
 /* Up to the quote behind which no second one stands. */
 static token quoted(scanner *s, token_kind kind, bool escapes) {
@@ -69,7 +82,7 @@ static bool ends_dollars(const scanner *s, const char *tag, size_t len) {
 /* $tag$ ... $tag$, or a parameter. */
 static token dollars(scanner *s) {
     const char *tag = s->at++, *begin;
-    if (s->at < s->end && isdigit((unsigned char)*s->at)) return (token){OTHER, tag, 1};
+    if (s->at < s->end && is_digit(*s->at)) return (token){OTHER, tag, 1};
     while (s->at < s->end && *s->at != '$' && is_of_word(*s->at)) s->at++;
     if (s->at == s->end || *s->at != '$') return (token){OTHER, tag, 1};
     size_t len = (size_t)(++s->at - tag);
@@ -91,8 +104,8 @@ static token word(scanner *s) {
 /* A number goes as one, so that 1e5 has no word in it. */
 static token other(scanner *s) {
     const char *begin = s->at++;
-    if (isdigit((unsigned char)*begin)) {
-        while (s->at < s->end && (isalnum((unsigned char)*s->at) || *s->at == '.' || *s->at == '_')) s->at++;
+    if (is_digit(*begin)) {
+        while (s->at < s->end && (is_of_word(*s->at) || *s->at == '.')) s->at++;
     }
     return (token){OTHER, begin, (size_t)(s->at - begin)};
 }
@@ -116,7 +129,7 @@ static bool is_sign(token t, char sign) { return t.kind == OTHER && t.len == 1 &
 static bool is_among(token t, const char *const *words) {
     for (; *words; words++) {
         if (strlen(*words) != t.len) continue;
-        if (t.kind == WORD && strncasecmp(*words, t.text, t.len) == 0) return true;
+        if (t.kind == WORD && is_same_word(*words, t.text, t.len)) return true;
         if (t.kind == QUOTED && memcmp(*words, t.text, t.len) == 0) return true;
     }
     return false;

@@ -17,7 +17,6 @@ module Ringspun
     module Client
       include Copying
       include Inserting
-      include Notifying
 
       FORMS = { row: :each, array: :each_array, hash: :each_hash }.freeze
       private_constant :FORMS
@@ -91,6 +90,23 @@ module Ringspun
       def script(sql, timeout: nil)
         Script.check(sql)
         run_script(sql, timeout)
+      end
+
+      # Notifies all who listen to the channel; in a transaction when that is committed. The server merges notifications of one
+      # transaction that are the same.
+      #
+      # May switch strands.
+      #
+      # @param channel [String, Symbol] up to 63 bytes; case counts
+      # @param payload [String] up to 7999 bytes of UTF-8
+      # @param timeout [Numeric, nil] seconds
+      # @return [nil]
+      # @raise [UsageError] for a name or payload that the server would refuse or cut
+      # @since 0.1.0
+      def notify(channel, payload = "", timeout: nil)
+        params = [Notifying.channel(channel), Notifying.payload(payload)]
+        run("select pg_notify($1, $2)", params, timeout, false, false)
+        nil
       end
 
       # The same methods, each of which returns at once, with an {Evaluation}.

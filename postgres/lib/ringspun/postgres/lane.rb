@@ -56,7 +56,7 @@ module Ringspun
         ping(seconds) or raise Postgres.lost(loss, false)
       end
 
-      # Makes the session anew, with the settings with which it has begun. Of a pooler's those are not what DISCARD ALL goes back to.
+      # Makes the session anew, with the settings with which it has begun. Behind a pooler DISCARD ALL goes back to others.
       def renew(seconds)
         self.renewing = true
         query("DISCARD ALL", [], seconds, false, true)

@@ -117,7 +117,7 @@ module Ringspun
       def listen(*channels, queue: 1000, policy: :close, timeout: nil, &)
         raise UsageError, "listen needs the name of a channel" if channels.empty?
 
-        names = channels.map { |channel| Notifying.name(channel).dup.freeze }.uniq.freeze
+        names = channels.map { |channel| Notifying.channel(channel).dup.freeze }.uniq.freeze
         take = -> { hub.then { |hub| hub.add(Subscription.new(hub, names, queue, policy), limit(timeout)) } }
         block_given? ? Postgres.with_taken(take, :close.to_proc, &) : take.call
       end

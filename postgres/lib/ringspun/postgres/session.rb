@@ -145,8 +145,8 @@ module Ringspun
 
       def refuse_unreadable
         raise UnsafeSessionState, "this statement has set #{@lane.unreadable_setting}, with which values would be read " \
-                                  "wrongly; the connection is closed, and a transaction rolled back. client_encoding stays UTF8, " \
-                                  "DateStyle ISO, and IntervalStyle iso_8601"
+                                  "wrongly; the connection is closed, and a transaction rolled back. client_encoding " \
+                                  "stays UTF8, DateStyle ISO, and IntervalStyle iso_8601"
       end
 
       def limit(timeout) = timeout ? Postgres.seconds("timeout", timeout) : @timeout
