@@ -20,9 +20,9 @@ end
 
 Bench.table "pg_notify" do
   title "Postgres, NOTIFY to many"
-  about "All subscribers get all notifications, which one sends, one after the other. Of `ringspun` all subscribers are strands " \
-        "and share a connection; of the others each has its own, and listens before the measured region. A rate is of " \
-        "notifications that have come to a subscriber."
+  about "All subscribers get all notifications, which one sends, one after the other. Of `ringspun` all subscribers are " \
+        "strands and share a connection; of the others each has its own, and listens before the measured region. A rate is " \
+        "of notifications that have come to a subscriber."
   size notifications: 50
   quick notifications: 10
   warm_up notifications: 2, subscribers: 10
