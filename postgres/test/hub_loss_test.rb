@@ -79,6 +79,20 @@ class PostgresHubLossTest < Minitest::Test
   end
   private_constant :Silent
 
+  # Each is no message of its type, so whatever comes next may be anything.
+  { "A" => ["", "abcd", "abcda", "abcda\0b", "abcda\0b\0c"], "S" => ["", "a", "a\0", "a\0b", "a\0b\0c"] }.each do |type, bodies|
+    define_method("test_a_message_#{type}_that_is_not_as_it_must_be_ends_the_connection") do
+      on_pool do |pool, _, server|
+        pool.listen("a") do |subscription|
+          bodies.each do |body|
+            server.backends.first.instance_eval { say(type, body).then { flush } }
+            assert_predicate subscription.pop(timeout: 20), :gap?
+          end
+        end
+      end
+    end
+  end
+
   def test_the_server_listens_to_what_somebody_wants
     on_pool do |pool, machine, server|
       a = pool.listen("a")

@@ -40,6 +40,8 @@ class PostgresListeners
 
   def chance(probability) = @random.rand < probability
 
+  def timeout = chance(0.2) ? @random.rand * 0.01 : nil
+
   def settle(strand)
     strand.await
   rescue Ringspun::TerminatedError
@@ -73,7 +75,7 @@ class PostgresListeners
   def listen
     policy = %i[wait drop_oldest close].sample(random: @random)
     heard = Heard.new(NAMES.sample(1 + @random.rand(3), random: @random), policy, [], 0)
-    @pool.listen(*heard.channels, queue: 1 + @random.rand(20), policy: heard.policy, timeout: chance(0.2) ? 0.01 : nil) do |them|
+    @pool.listen(*heard.channels, queue: 1 + @random.rand(20), policy: heard.policy, timeout:) do |them|
       heard.from = @sent.size
       @heard << heard
       send_to(heard.channels.first) if chance(0.5)
