@@ -89,7 +89,7 @@ module Ringspun
 
       def start
         raise ClosedError, "the pool is closed" if @closed
-        return if @active
+        return if @lock.synchronize { @active } # or its strand might end just now, having looked before
 
         @machine ? start_here : @courier.call.call(kept: true) { start_here }
       end
