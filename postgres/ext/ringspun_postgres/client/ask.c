@@ -46,7 +46,7 @@ VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql) {
 VALUE rpg_ask_copy(VALUE sql) {
     check_sql(sql);
     VALUE statement = rpg_statement_new(rb_str_new_frozen(sql), Qnil);
-    if (!rpg_statement_get(statement)->copies) rb_raise(rpg_eUsage, "expected a COPY statement, got: %.60s", RSTRING_PTR(sql));
+    if (!rpg_statement_get(statement)->verdict.copies) rb_raise(rpg_eUsage, "expected a COPY statement, got: %.60s", RSTRING_PTR(sql));
     return statement;
 }
 
