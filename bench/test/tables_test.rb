@@ -5,7 +5,7 @@ require_relative "test_helper"
 class BenchTest::TablesTest < Minitest::Test
   OF_CONCURRENT_PROCS = %w[call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations].freeze
 
-  OF_POSTGRES = %w[pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory pg_copy pg_notify].freeze
+  OF_POSTGRES = %w[pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory pg_copy pg_notify pg_arrays].freeze
 
   OF_MRUBY = %w[mruby mruby_memory].freeze
 
@@ -16,7 +16,7 @@ class BenchTest::TablesTest < Minitest::Test
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn first_run beside_cpu
                     parked echo armed accept files timers ticker interrupt idle batch call_methods calls_awaiting
                     wait_methods call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive cluster
-                    pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory pg_copy pg_notify
+                    pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory pg_copy pg_notify pg_arrays
                     lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_cores
                     jobs_waiting active_job_enqueue active_job_calls],
                  BenchTest.tables.map(&:name)
@@ -107,7 +107,8 @@ class BenchTest::TablesTest < Minitest::Test
                     "libpq single row", "libpq chunked"],
       "pg_memory" => ["PG::Result", "PG::Result#values", "stream_each_row", "stream_each_tuple"],
       "pg_copy" => %w[pg libpq],
-      "pg_notify" => %w[threads async] }.each do |name, contenders|
+      "pg_notify" => %w[threads async],
+      "pg_arrays" => ["pg"] }.each do |name, contenders|
       table = of_postgres.find { |candidate| candidate.name == name }
       contenders = ["ringspun", *contenders]
       assert_equal contenders, table.contenders.map(&:name)
@@ -145,7 +146,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
-    assert_equal %w[timeout first_run beside_cpu timers ticker interrupt tls pg_memory pg_notify lines splice_forwarder jobs_seed
+    assert_equal %w[timeout first_run beside_cpu timers ticker interrupt tls pg_memory pg_notify pg_arrays lines splice_forwarder
                     jobs_work jobs_watched], without
   end
 

@@ -52,7 +52,7 @@ class PostgresClientTest < Minitest::Test
 
   everywhere :rows_are_decoded_when_they_are_asked do |client|
     row = client.query("select 1 as a, null as b, 'x' as a").to_a.fetch(0)
-    assert_equal [1, nil, "x", 1, 1, nil, "x", nil], [row[0], row[1], row[2], row["a"], row[:a], row[:b], row[-1], row[3]]
+    assert_equal [1, nil, "x", "x", "x", nil, "x", nil], [row[0], row[1], row[2], row["a"], row[:a], row[:b], row[-1], row[3]]
     assert_equal [[1, nil, "x"], { "a" => "x", "b" => nil }, %w[a b a]], [row.to_a, row.to_h, row.columns]
     error = assert_raises(Ringspun::UsageError) { row["c"] }
     assert_equal 'there is no column "c"; there are a, b, a', error.message

@@ -2,6 +2,7 @@
 
 require "postgres_helper"
 require "support/on_scripted_pool"
+require "support/notifying_server"
 require_relative "../../runtime/test/support/spans"
 
 # Every method and option that takes a span of time reads it in the same way, see runtime/test/machine/spans_test.rb. The
@@ -9,6 +10,8 @@ require_relative "../../runtime/test/support/spans"
 class PostgresSpansTest < Minitest::Test
   include AnyBackend
   include OnScriptedPool
+
+  def server_class = NotifyingServer
 
   # A limit that has passed ends each of them as 0 does.
   LIMITS = {
@@ -18,6 +21,14 @@ class PostgresSpansTest < Minitest::Test
     "Client#execute timeout" => ->(pool, span) { pool.execute("select 1", timeout: span) },
     "Client#batch timeout" => ->(pool, span) { pool.batch(timeout: span) { |batch| batch.query("select 1") } },
     "Client#stream timeout" => ->(pool, span) { pool.stream("select 1", timeout: span) { flunk } },
+    "Client#notify timeout" => ->(pool, span) { pool.notify("a", timeout: span) },
+    "Copying#copy_in timeout" => ->(pool, span) { pool.copy_in("copy a from stdin", ["1\n"], timeout: span) },
+    "Copying#copy_out timeout" => ->(pool, span) { pool.copy_out("copy a to stdout", timeout: span) { flunk } },
+    "Inserting#insert_many timeout" => ->(pool, span) { pool.insert_many("a", [[1]], columns: [:b], timeout: span) },
+    "Pool#listen timeout" => ->(pool, span) { pool.listen("a", timeout: span) { flunk } },
+    "Subscription#pop timeout" => lambda do |pool, span|
+      pool.listen("a") { |one| one.pop(timeout: span) || raise(Ringspun::TimeoutError) }
+    end,
     "Client#script timeout" => ->(pool, span) { pool.script("select 1", timeout: span) },
     "Prepared#query timeout" => ->(pool, span) { pool.prepare("select 1").query(timeout: span) },
     "Prepared#stream timeout" => ->(pool, span) { pool.prepare("select 1").stream(timeout: span) { flunk } },

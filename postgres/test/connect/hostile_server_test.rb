@@ -22,7 +22,30 @@ class HostileServerTest < ScriptedCase
       assert_equal [7, [8].pack("N"), "17.2"], [session.process, session.key, session.settings["server_version"]]
     end
     assert_equal({ "user" => "me", "database" => "shop", "client_encoding" => "UTF8", "DateStyle" => "ISO",
-                   "IntervalStyle" => "iso_8601", "application_name" => "some" }, heard)
+                   "IntervalStyle" => "iso_8601", "extra_float_digits" => "3", "array_nulls" => "on",
+                   "application_name" => "some" }, heard)
+  end
+
+  # As of PgBouncer, unless it is told to ignore them.
+  def test_a_pooler_that_refuses_settings_that_it_does_not_know
+    asked = []
+    script = after_startup do |client, parameters|
+      asked << parameters.keys.grep(/array_nulls|extra_float_digits/)
+      next client.refuse("08P01", "unsupported startup parameter: array_nulls") if asked.last.any?
+
+      client.say(GOOD)
+      client.wait
+    end
+    on_server(script) do |where|
+      chosen = options(**where)
+      2.times { STARTUP.connect(chosen).stream.close }
+    end
+    assert_equal [%w[extra_float_digits array_nulls], [], []], asked
+  end
+
+  def test_a_pooler_that_refuses_everything
+    refusal = after_startup { |client| client.refuse("08P01", "unsupported startup parameter: IntervalStyle") }
+    assert_server(Postgres::ConnectionException, /unsupported startup parameter: IntervalStyle/, refusal)
   end
 
   # --- cut, split, never ---

@@ -86,7 +86,7 @@ class PostgresValues
     values = Array.new(random.rand(1..10)) { value(random, version) }
     uses = DOORS.keys.sample(2, random:).map { |door| Use.new(:columns, door) }
     uses << Use.new(:parameters, DOORS.keys.sample(random:))
-    uses << Use.new(:binary, DOORS.keys.sample(random:)) if random.rand < 0.1
+    uses << Use.new(:binary, DOORS.keys.sample(random:)) if random.rand < 0.3
     [*settings, *values, *uses]
   end
 
@@ -194,8 +194,8 @@ class PostgresValues
 
   # What comes from a socket, or a file in binary, is such a String.
   def binary(pool, use, pairs, &wrong)
-    given = pairs.reject { |value, _| value.texts.nil? || value.texts.is_a?(Array) || value.type.name == "bytea" }
-                 .map { |value, expected| [value, expected, value.texts.b] }
+    given = pairs.reject { |value, _| value.texts.nil? || value.type.name == "bytea" }
+                 .map { |value, expected| [value, expected, value.map(&:b)] }
     ask(pool, use, given, method(:back), &wrong)
   end
 

@@ -38,21 +38,21 @@ static VALUE refuse_copy(VALUE statement) {
     return statement;
 }
 
-VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql) {
+VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql, VALUE params) {
     check_sql(sql);
-    return refuse_copy(rpg_lane_statement(lane, sql));
+    return refuse_copy(rpg_lane_statement(lane, sql, rpg_params_declared(params)));
 }
 
 VALUE rpg_ask_copy(VALUE sql) {
     check_sql(sql);
-    VALUE statement = rpg_statement_new(rb_str_new_frozen(sql), Qnil);
+    VALUE statement = rpg_statement_new(rb_str_new_frozen(sql), Qnil, Qnil);
     if (!rpg_statement_get(statement)->verdict.copies) rb_raise(rpg_eUsage, "expected a COPY statement, got: %.60s", RSTRING_PTR(sql));
     return statement;
 }
 
 bool rpg_ask_check(VALUE sql, VALUE params) {
     check_sql(sql);
-    VALUE statement = refuse_copy(rpg_statement_new(sql, Qnil));
+    VALUE statement = refuse_copy(rpg_statement_new(sql, Qnil, Qnil));
     rpg_encode_params(params);
     bool of_session = rpg_statement_get(statement)->verdict.of_session;
     RB_GC_GUARD(statement);
@@ -101,8 +101,14 @@ VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
 
 /* --- requests --- */
 
+static bool is_bytea(const void *data, long place, uint32_t *type) {
+    return rpg_statement_kind(data, place, type) == RPG_BYTEA_KIND;
+}
+
 rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params) {
-    rpg_put_params(&lane->scratch, params);
+    VALUE typed = rpg_typed_params(params, is_bytea, rpg_statement_get(statement));
+    rpg_put_params(&lane->scratch, typed);
+    RB_GC_GUARD(typed);
     bool too_long = lane->scratch.state == RPG_OUT_TOO_LONG;
     rpg_request *request = NULL;
     if (lane->scratch.state == RPG_OUT_FINE) {
@@ -240,6 +246,53 @@ void rpg_wait_among_others(rpg_lane *lane, rpg_request *request, int64_t deadlin
     if (RB_UNLIKELY(rpg_is_orphaned(lane))) rb_funcall(lane->self, id_orphaned, 0);
 }
 
+/* --- types --- */
+
+bool rpg_is_typed(VALUE statement, VALUE params) {
+    uint32_t type;
+    for (long i = 0; rpg_params_are_untyped(params) && i < rpg_params_len(params); i++) {
+        bool unknown = rpg_statement_kind(rpg_statement_get(statement), i, &type) == RPG_UNKNOWN_KIND;
+        if (unknown && rpg_param_is_untyped(params, i)) return false;
+    }
+    return true;
+}
+
+static void describe(rpg_lane *lane, VALUE statement, int64_t deadline) {
+    rpg_request *request = rpg_request_new(lane, statement, (rpg_span){NULL, 0});
+    if (!request) rb_memerror();
+    request->describes = true;
+    rpg_submit(lane, request);
+    rpg_wait_among_others(lane, request, deadline);
+    if (request->end != RPG_ENDED_WELL) rpg_fail(lane, request);
+    rpg_request_free(request);
+}
+
+NORETURN(static void fail_unknown(VALUE oids));
+static void fail_unknown(VALUE oids) {
+    rb_exc_raise(rb_funcall(rb_path2class("Ringspun::Postgres::UnknownTypes"), rb_intern("new"), 1, oids));
+}
+
+void rpg_ask_types(rpg_lane *lane, VALUE statement, VALUE params, int64_t deadline) {
+    if (RB_LIKELY(!rpg_params_are_untyped(params))) return;
+    if (!rpg_statement_get(statement)->typed) describe(lane, statement, deadline);
+    if (!rpg_statement_get(statement)->typed) rb_memerror();
+    VALUE oids = rb_ary_new();
+    for (long i = 0; i < rpg_params_len(params); i++) {
+        uint32_t type = 0;
+        bool unknown = rpg_statement_kind(rpg_statement_get(statement), i, &type) == RPG_UNKNOWN_KIND;
+        if (unknown && rpg_param_is_untyped(params, i)) rb_ary_push(oids, UINT2NUM(type));
+    }
+    if (RARRAY_LEN(oids) > 0) fail_unknown(oids);
+}
+
+void rpg_ask_columns(rpg_lane *lane, VALUE statement, int64_t deadline) {
+    if (!rpg_statement_get(statement)->described) describe(lane, statement, deadline);
+    VALUE columns = rpg_statement_columns(rpg_statement_get(statement));
+    if (NIL_P(columns)) return;
+    VALUE oids = rpg_columns_unknown(columns);
+    if (!NIL_P(oids)) fail_unknown(oids);
+}
+
 /* --- what has come of it --- */
 
 VALUE rpg_result_of(rpg_request *request, bool last) {
@@ -259,14 +312,14 @@ VALUE rpg_result_of(rpg_request *request, bool last) {
 
 VALUE rpg_failure_of(const rpg_lane *lane, rpg_request *request) {
     VALUE sql = NIL_P(request->statement) ? Qnil : rpg_statement_get(request->statement)->sql, body = Qnil;
-    bool known = request->error;
-    bool sent = (request->sent && !request->describes) || request->leg > RPG_FIRST_LEG; /* its statement has left with the first leg */
+    bool known = request->error, sent = request->sent || request->leg > RPG_FIRST_LEG; /* its statement has left with the first leg */
+    bool in_doubt = sent && !request->describes;
     VALUE seen = rpg_seen_take(request), error = Qnil;
     if (known) body = rb_str_new((const char *)request->error, (long)request->error_len);
     rpg_request_free(request);
     if (known) error = rb_funcall(rpg_mPostgres, id_error_of, 2, body, sql);
     else if (lane->broken && sent) error = rb_exc_new_cstr(rpg_eProtocol, lane->lost);
-    else if (lane->lost[0]) error = rb_funcall(rpg_mPostgres, id_lost, 2, rb_utf8_str_new_cstr(lane->lost), sent ? Qtrue : Qfalse);
+    else if (lane->lost[0]) error = rb_funcall(rpg_mPostgres, id_lost, 2, rb_utf8_str_new_cstr(lane->lost), in_doubt ? Qtrue : Qfalse);
     else rb_memerror();
     rpg_seen_put(error, seen);
     RB_GC_GUARD(seen);
@@ -278,7 +331,9 @@ void rpg_fail(const rpg_lane *lane, rpg_request *request) { rb_exc_raise(rpg_fai
 bool rpg_is_misunderstood(rpg_lane *lane, const rpg_request *request) {
     rpg_statement *statement = rpg_statement_get(request->statement);
     bool unknown = rpg_request_failed_by(request, "26000") || rpg_request_failed_by(request, "42P05");
-    bool outdated = rpg_request_failed_by(request, "0A000") && request->named > 0;
+    bool outdated = rpg_request_failed_by(request, "0A000") || rpg_request_failed_by(request, "42804"); /* of another type now */
+    outdated |= rpg_request_complains(request, "cache lookup failed"); /* for a type that is gone; no language has another text for it */
+    outdated &= request->named > 0;
     outdated |= rpg_request_failed_by(request, "08P01") && !NIL_P(request->formats); /* behind a pooler: formats of other columns */
     if (!unknown && !outdated) return false;
     if (unknown && request->named > 0) lane->names = false; /* a pooler has changed servers behind our back */

@@ -19,8 +19,8 @@ extern VALUE rpg_sym_session;
 /* And when the server has not executed it because of what we believed of its statements. */
 extern VALUE rpg_sym_again;
 
-/* The Statement of that SQL. Raises UsageError for what is none. */
-VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql);
+/* The Statement of that SQL, for parameters that are encoded. Raises UsageError for what is none. */
+VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql, VALUE params);
 
 /* The Statement of a COPY, which no connection knows by name. Raises UsageError. */
 VALUE rpg_ask_copy(VALUE sql);
@@ -36,6 +36,16 @@ bool rpg_is_quiet(const rpg_lane *lane, int64_t now);
 
 /* The first of those sent has not been answered for so long that nobody else comes behind it. */
 bool rpg_is_stuck(const rpg_lane *lane, int64_t now);
+
+/* Whether it may be sent with these parameters, which are encoded: the types of all are known that decide what is sent. */
+bool rpg_is_typed(VALUE statement, VALUE params);
+
+/* Asks the server for the types. Raises UnknownTypes, with their OIDs, where the database has to be asked what these are. May switch
+ * strands. */
+void rpg_ask_types(rpg_lane *lane, VALUE statement, VALUE params, int64_t deadline);
+
+/* The same for what the statement's columns are. */
+void rpg_ask_columns(rpg_lane *lane, VALUE statement, int64_t deadline);
 
 /* Of parameters that are encoded. */
 rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params);

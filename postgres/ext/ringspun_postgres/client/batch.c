@@ -96,14 +96,15 @@ static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds, VAL
     uint32_t len = (uint32_t)RARRAY_LEN(sqls);
     VALUE statements = rb_ary_new_capa((long)len), encoded = rb_ary_new_capa((long)len), refused = Qnil;
     for (uint32_t i = 0; i < len; i++) {
-        VALUE statement = rpg_ask_statement(lane, RARRAY_AREF(sqls, i));
+        VALUE own = rpg_encode_params(RARRAY_AREF(params, i)), statement = rpg_ask_statement(lane, RARRAY_AREF(sqls, i), own);
         rb_ary_push(statements, statement);
-        rb_ary_push(encoded, rpg_encode_params(RARRAY_AREF(params, i)));
+        rb_ary_push(encoded, own);
         VALUE why = rpg_why_not(lane, rpg_statement_get(statement), RTEST(forced));
         if (NIL_P(refused) || why == rpg_sym_session) refused = why; /* which is so on any lane, the others only on this one */
     }
     if (!NIL_P(refused)) return refused;
     for (bool again = false;; again = true) {
+        for (uint32_t i = 0; i < len; i++) rpg_ask_types(lane, RARRAY_AREF(statements, i), RARRAY_AREF(encoded, i), deadline);
         rpg_request **parts = new_parts(lane, statements, encoded);
         for (uint32_t i = 0; i < len; i++) parts[i]->again = again;
         submit_batch(lane, parts, len);

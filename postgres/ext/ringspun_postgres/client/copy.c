@@ -194,7 +194,7 @@ static VALUE lane_describe(VALUE self, VALUE sql, VALUE seconds) {
     rpg_lane *lane = rpg_lane_get(self);
     int64_t deadline = ringspun->deadline(seconds);
     rpg_ask_check(sql, rb_ary_new());
-    VALUE statement = rpg_statement_new(rb_str_new_frozen(sql), lane->decoders), none = rb_ary_new();
+    VALUE statement = rpg_statement_new(rb_str_new_frozen(sql), Qnil, lane->decoders), none = rb_ary_new();
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
     if (!NIL_P(refused)) return refused;
     rpg_request *request = rpg_ask_request(lane, statement, none);

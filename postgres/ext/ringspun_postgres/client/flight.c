@@ -40,13 +40,20 @@ static void make_room(rpg_lane *lane) {
     }
 }
 
-VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql) {
-    VALUE statement = rb_hash_lookup(lane->statements, sql);
+/* The same text with other types of parameters is another statement. No text has a NUL. */
+static VALUE key_of(VALUE sql, VALUE declared) {
+    if (RB_LIKELY(NIL_P(declared))) return sql;
+    VALUE key = rb_str_new(RSTRING_PTR(sql), RSTRING_LEN(sql));
+    rb_str_cat(key, "", 1);
+    return rb_str_cat(key, RSTRING_PTR(declared), RSTRING_LEN(declared));
+}
+
+VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql, VALUE declared) {
+    VALUE key = key_of(sql, declared), statement = rb_hash_lookup(lane->statements, key);
     if (NIL_P(statement)) {
-        sql = rb_str_new_frozen(sql);
-        statement = rpg_statement_new(sql, lane->decoders);
+        statement = rpg_statement_new(rb_str_new_frozen(sql), declared, lane->decoders);
         make_room(lane);
-        rb_hash_aset(lane->statements, sql, statement);
+        rb_hash_aset(lane->statements, NIL_P(declared) ? rpg_statement_get(statement)->sql : key, statement);
     } else {
         rpg_statement_get(statement)->recent = true;
     }
@@ -81,12 +88,35 @@ static bool is_to_be_named(const rpg_lane *lane, const rpg_statement *statement,
     return lane->names && !request->again && (statement->used || request->prepared);
 }
 
+/* What is sent in binary is of the type that was told before, or nothing is executed. */
+static uint32_t type_of(const rpg_statement *statement, const rpg_request *request, uint16_t place) {
+    uint32_t type = 0;
+    if (!NIL_P(statement->declared)) memcpy(&type, RSTRING_PTR(statement->declared) + place * sizeof(type), sizeof(type));
+    if (type == 0 && rpg_request_is_binary(request, place) && place < statement->parameters_len) type = statement->parameters[place];
+    return type;
+}
+
+static uint16_t types_len(const rpg_statement *statement, const rpg_request *request) {
+    if (rpg_request_has_binary(request)) return rpg_request_params(request);
+    return NIL_P(statement->declared) ? 0 : (uint16_t)(RSTRING_LEN(statement->declared) / (long)sizeof(uint32_t));
+}
+
+/* The memory in which parameters are encoded is free while a flight is made. */
+static void put_parse_and_describe(rpg_lane *lane, const rpg_statement *statement, const rpg_request *request, rpg_span name) {
+    uint16_t count = types_len(statement, request);
+    uint32_t *types = count > 0 ? (uint32_t *)(void *)rpg_out_room(&lane->scratch, sizeof(*types) * count) : NULL;
+    for (uint16_t i = 0; types && i < count; i++) types[i] = type_of(statement, request, i);
+    rpg_put_parse(&lane->flight, name, span_of(statement->sql), types, types ? count : 0);
+    if (count > 0 && !types) lane->flight.state = RPG_OUT_NO_MEMORY;
+    rpg_out_cut(&lane->scratch, 0);
+    rpg_put_describe(&lane->flight, 'S', name);
+}
+
 static uint16_t put_parse(rpg_lane *lane, rpg_statement *statement, const rpg_request *request) {
     if (name_for(statement, request).len > 0) return 0;
     if (is_to_be_named(lane, statement, request)) give_name(lane, statement);
     statement->used = true;
-    rpg_put_parse(&lane->flight, name_for(statement, request), span_of(statement->sql), NULL, 0);
-    rpg_put_describe(&lane->flight, 'S', name_for(statement, request));
+    put_parse_and_describe(lane, statement, request, name_for(statement, request));
     return RPG_STEP_PARSE | RPG_STEP_DESCRIBE;
 }
 
@@ -119,12 +149,17 @@ static uint16_t put_statement(rpg_lane *lane, rpg_request *request) {
     uint16_t steps = put_close(lane), parse = put_parse(lane, statement, request);
     request->parses = parse != 0 && !request->again;
     request->formats = parse ? Qnil : statement->columns;
-    if (request->describes) return steps | parse | put_sync(lane);
     put_bind(&lane->flight, statement, request);
     steps |= parse | RPG_STEP_BIND;
     if (request->leg) return steps | put_leg(lane);
     rpg_put_execute(&lane->flight, unnamed, 0);
     return steps | RPG_STEP_EXECUTE | (request->syncs ? put_sync(lane) : 0);
+}
+
+/* Without a name, for its first use decides whether it has one. */
+static uint16_t put_description(rpg_lane *lane, const rpg_request *request) {
+    put_parse_and_describe(lane, rpg_statement_get(request->statement), request, unnamed);
+    return RPG_STEP_PARSE | RPG_STEP_DESCRIBE | put_sync(lane);
 }
 
 static uint16_t put_empty_query(rpg_lane *lane) {
@@ -141,6 +176,7 @@ static uint16_t put_steps(rpg_lane *lane, rpg_request *request) {
     if (request->script) return put_script(lane, request);
     if (request->leg == RPG_LAST_LEG) return put_sync(lane);
     if (request->leg == RPG_NEXT_LEG) return put_leg(lane);
+    if (request->describes) return put_description(lane, request);
     return NIL_P(request->statement) ? put_empty_query(lane) : put_statement(lane, request);
 }
 

@@ -133,6 +133,29 @@ static VALUE lane_check(VALUE class, VALUE sql, VALUE params) {
     return rpg_ask_check(sql, params) ? Qtrue : Qfalse;
 }
 
+/* Makes of each parameter what is sent, once for all connections on which that is tried. May run Ruby code, and switch strands.
+ *
+ * @return [Array, Params] what #query takes in place of the parameters */
+static VALUE lane_encode(VALUE class, VALUE params) {
+    (void)class;
+    return rpg_encode_params(params);
+}
+
+/* What a value is as text, for example within a composite: there a String in BINARY is text as well.
+ *
+ * @return [String] */
+static VALUE lane_text(VALUE class, VALUE value, VALUE place) {
+    (void)class;
+    return rpg_text_of(value, NUM2LONG(place));
+}
+
+/* @param result [Result]
+ * @return [Boolean] false: something has to be looked up before its rows are decoded */
+static VALUE lane_is_complete(VALUE class, VALUE result) {
+    (void)class;
+    return rpg_result_is_complete(result) ? Qtrue : Qfalse;
+}
+
 /* Sends one statement and waits for its result. May switch strands.
  *
  * @param params [Array] what rpg_encode_params takes
@@ -142,12 +165,13 @@ static VALUE lane_check(VALUE class, VALUE sql, VALUE params) {
 static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALUE prepared, VALUE forced) {
     rpg_lane *lane = rpg_lane_get(self);
     int64_t deadline = ringspun->deadline(seconds);
-    VALUE statement = rpg_ask_statement(lane, sql);
     params = rpg_encode_params(params);
+    VALUE statement = rpg_ask_statement(lane, sql, params);
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), RTEST(forced));
     if (!NIL_P(refused)) return refused;
     VALUE answer = rpg_sym_again;
     for (bool again = false; answer == rpg_sym_again; again = true) {
+        rpg_ask_types(lane, statement, params, deadline);
         rpg_request *request = rpg_ask_request(lane, statement, params);
         request->prepared = RTEST(prepared);
         request->again = again;
@@ -289,6 +313,9 @@ void rpg_init_lane(void) {
     rb_undef_alloc_func(cLane);
     rb_define_singleton_method(cLane, "new", lane_new, 4);
     rb_define_singleton_method(cLane, "check", lane_check, 2);
+    rb_define_singleton_method(cLane, "encode", lane_encode, 1);
+    rb_define_singleton_method(cLane, "text", lane_text, 2);
+    rb_define_singleton_method(cLane, "complete?", lane_is_complete, 1);
     rb_define_method(cLane, "query", lane_query, 5);
     rb_define_method(cLane, "ping", lane_ping, 1);
     rb_define_method(cLane, "hold", lane_hold, 0);

@@ -90,8 +90,8 @@ void rpg_init_copy(VALUE cLane);
 /* Has what lies in the outbox sent when the tick ends. */
 void rpg_ask_flight(rpg_lane *lane);
 
-/* The Statement of that SQL; the one that was used longest ago is forgotten for it. May raise. */
-VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql);
+/* The Statement of that SQL, with what its parameters say of their types; the one that was used longest ago is forgotten for it. May raise. */
+VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql, VALUE declared);
 
 /* --- serve.c: what comes in --- */
 

@@ -1,10 +1,12 @@
 /* native: the extension's beginning. */
 #include "client/copy_rows.h"
 #include "client/lane.h"
+#include "client/params.h"
 #include "client/row.h"
+#include "client/times.h"
 
 const ringspun_api *ringspun;
-VALUE rpg_mPostgres, rpg_eProtocol, rpg_eUsage, rpg_eTimeout, rpg_eClosed, rpg_eTLS, rpg_eUnsupported;
+VALUE rpg_mPostgres, rpg_eProtocol, rpg_eDecode, rpg_eUsage, rpg_eTimeout, rpg_eClosed, rpg_eTLS, rpg_eUnsupported;
 
 /* Compaction does not move it. */
 static void find_class(VALUE *class, const char *path) {
@@ -22,7 +24,11 @@ RUBY_FUNC_EXPORTED void Init_postgres_native(void) {
     find_class(&rpg_eTLS, "Ringspun::TLSError");
     find_class(&rpg_eUnsupported, "Ringspun::UnsupportedError");
     find_class(&rpg_eProtocol, "Ringspun::Postgres::ProtocolError");
+    find_class(&rpg_eDecode, "Ringspun::Postgres::DecodeError");
+    rpg_init_times();
     rpg_init_types();
+    rpg_init_texts();
+    rpg_init_params();
     rpg_init_decoders();
     rpg_init_messages();
     rpg_init_columns();

@@ -2,31 +2,172 @@
 
 #include <stdio.h>
 
-static bool is_plain(VALUE value) {
-    if (RB_TYPE_P(value, T_STRING)) return rpg_is_utf8(value);
-    return NIL_P(value) || FIXNUM_P(value) || value == Qtrue || value == Qfalse;
+typedef struct {
+    VALUE values;               /* Array */
+    VALUE declared;             /* String or nil */
+    VALUE untyped;              /* Array of places, or nil */
+} rpg_params;
+
+static VALUE cParams;
+
+static void params_mark(void *data) {
+    const rpg_params *params = data;
+    rb_gc_mark(params->values);
+    rb_gc_mark(params->declared);
+    rb_gc_mark(params->untyped);
 }
 
-bool rpg_is_utf8(VALUE string) {
-    int index = rb_enc_get_index(string);
-    return index == rb_utf8_encindex() || index == rb_ascii8bit_encindex() || index == rb_usascii_encindex();
+static const rb_data_type_t params_type = {
+    .wrap_struct_name = "Ringspun::Postgres::Params",
+    .function = {.dmark = params_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static bool is_array(VALUE params) { return RB_TYPE_P(params, T_ARRAY); }
+
+static const rpg_params *get(VALUE params) { return rb_check_typeddata(params, &params_type); }
+
+static VALUE values_of(VALUE params) { return is_array(params) ? params : get(params)->values; }
+
+/* --- encoding --- */
+
+/* Those of one statement, while they are encoded. */
+typedef struct {
+    VALUE given;
+    VALUE values;               /* a copy of `given` as soon as one differs */
+    VALUE declared;
+    VALUE untyped;
+} encoding;
+
+static void replace(encoding *e, long place, VALUE value) {
+    if (e->values == e->given) e->values = rb_ary_dup(e->given);
+    rb_ary_store(e->values, place, value);
 }
 
-/* For what a String is made of in Ruby: Ringspun::Postgres.encode. */
+static void declare(encoding *e, long place, uint32_t type) {
+    size_t len = (size_t)RARRAY_LEN(e->given) * sizeof(type);
+    if (NIL_P(e->declared)) {
+        e->declared = rb_str_new(NULL, (long)len);
+        memset(RSTRING_PTR(e->declared), 0, len);
+    }
+    memcpy(RSTRING_PTR(e->declared) + (size_t)place * sizeof(type), &type, sizeof(type));
+}
+
+static void note_untyped(encoding *e, long place) {
+    if (NIL_P(e->untyped)) e->untyped = rb_ary_new();
+    rb_ary_push(e->untyped, LONG2FIX(place));
+}
+
+/* What needs Ruby code to become text is text afterwards, and nobody else has the Arrays. */
+static VALUE prepared(VALUE array, long place) {
+    VALUE copy = rb_ary_new_capa(RARRAY_LEN(array));
+    for (long i = 0; i < RARRAY_LEN(array); i++) {
+        VALUE value = RARRAY_AREF(array, i), elements = rpg_elements_of(value);
+        if (!NIL_P(elements)) {
+            value = prepared(elements, place);
+        } else if (!RB_TYPE_P(value, T_STRING) && !FIXNUM_P(value) && !NIL_P(value) && value != Qtrue && value != Qfalse) {
+            rpg_text text = rpg_text_new(place, RPG_BYTES_ARE_TEXT);
+            rpg_put_object(&text, value);
+            value = rpg_text_end(&text);
+        }
+        rb_ary_push(copy, value);
+    }
+    return copy;
+}
+
+VALUE rpg_text_of(VALUE value, long place) {
+    rpg_text text = rpg_text_new(place, RPG_BYTES_ARE_TEXT);
+    rpg_put_object(&text, value);
+    return rpg_text_end(&text);
+}
+
+static VALUE text_of(VALUE value, long place, rpg_bytes_are bytes_are) {
+    rpg_text text = rpg_text_new(place + 1, bytes_are);
+    rpg_put_object(&text, value);
+    return rpg_text_end(&text);
+}
+
+static void encode_array(encoding *e, long place, VALUE array) {
+    rpg_kinds found = {false, false};
+    rpg_look_for_bytes(array, place + 1, &found);
+    if (found.bytes) {
+        declare(e, place, RPG_BYTEA_ARRAY);
+        replace(e, place, text_of(array, place, RPG_BYTES_ARE_BYTEA));
+    } else if (found.untyped) {
+        note_untyped(e, place);
+        replace(e, place, prepared(array, place + 1));
+    } else {
+        replace(e, place, text_of(array, place, RPG_BYTES_ARE_TEXT));
+    }
+}
+
+static void encode_string(encoding *e, long place, VALUE string) {
+    if (!rpg_is_utf8(string)) replace(e, place, text_of(string, place, RPG_BYTES_ARE_TEXT));
+    else if (!rpg_is_binary(string)) rpg_check_text(string, place + 1, 0);
+    else if (!rpg_is_plain(string)) note_untyped(e, place);
+}
+
+static void encode(encoding *e, long place, VALUE value) {
+    VALUE elements;
+    if (NIL_P(value) || FIXNUM_P(value) || value == Qtrue || value == Qfalse) return;
+    if (RB_TYPE_P(value, T_STRING)) {
+        encode_string(e, place, value);
+    } else if (!NIL_P(elements = rpg_elements_of(value))) {
+        encode_array(e, place, elements);
+    } else if (rpg_is_bytes(value)) {
+        declare(e, place, RPG_BYTEA);
+        replace(e, place, rpg_string_of_bytes(value));
+    } else {
+        replace(e, place, text_of(value, place, RPG_BYTES_ARE_TEXT));
+    }
+}
+
 VALUE rpg_encode_params(VALUE params) {
-    VALUE encoded = params;
+    if (!is_array(params)) return params;
     if (RARRAY_LEN(params) > UINT16_MAX) {
         rb_raise(rpg_eUsage, "a statement has up to 65535 parameters, got %ld", RARRAY_LEN(params));
     }
-    for (long i = 0; i < RARRAY_LEN(params); i++) {
-        VALUE value = RARRAY_AREF(params, i);
-        if (is_plain(value)) continue;
-        if (encoded == params) encoded = rb_ary_dup(params);
-        VALUE string = rb_funcall(rpg_mPostgres, rb_intern("encode"), 2, value, LONG2FIX(i + 1));
-        rb_ary_store(encoded, i, rb_str_to_str(string));
-    }
-    return encoded;
+    encoding e = {params, params, Qnil, Qnil};
+    for (long i = 0; i < RARRAY_LEN(params); i++) encode(&e, i, RARRAY_AREF(params, i));
+    if (NIL_P(e.declared) && NIL_P(e.untyped)) return e.values;
+    rpg_params *own;
+    VALUE self = TypedData_Make_Struct(cParams, rpg_params, &params_type, own);
+    *own = (rpg_params){e.values == params ? rb_ary_dup(params) : e.values, e.declared, e.untyped};
+    return self;
 }
+
+/* --- types --- */
+
+VALUE rpg_params_declared(VALUE params) { return is_array(params) ? Qnil : get(params)->declared; }
+
+bool rpg_params_are_untyped(VALUE params) { return !is_array(params) && !NIL_P(get(params)->untyped); }
+
+bool rpg_param_is_untyped(VALUE params, long place) {
+    return rpg_params_are_untyped(params) && RTEST(rb_ary_includes(get(params)->untyped, LONG2FIX(place)));
+}
+
+long rpg_params_len(VALUE params) { return RARRAY_LEN(values_of(params)); }
+
+static VALUE typed(VALUE value, long place, bool bytea, uint32_t type) {
+    if (RB_TYPE_P(value, T_ARRAY)) return text_of(value, place, bytea ? RPG_BYTES_ARE_BYTEA : RPG_BYTES_ARE_TEXT);
+    if (bytea) return value;
+    rpg_check_text(value, place + 1, type);
+    return rb_enc_associate(rb_str_dup(value), rb_utf8_encoding());
+}
+
+VALUE rpg_typed_params(VALUE params, rpg_is_bytea is_bytea, const void *data) {
+    if (!rpg_params_are_untyped(params)) return values_of(params);
+    VALUE values = rb_ary_dup(values_of(params)), places = get(params)->untyped;
+    for (long i = 0; i < RARRAY_LEN(places); i++) {
+        long place = FIX2LONG(RARRAY_AREF(places, i));
+        uint32_t type = 0;
+        bool bytea = is_bytea(data, place, &type);
+        rb_ary_store(values, place, typed(RARRAY_AREF(values, place), place, bytea, type));
+    }
+    return values;
+}
+
+/* --- writing --- */
 
 static void put_text(rpg_out *out, const char *text, size_t len) {
     rpg_put_u32(out, (uint32_t)len);
@@ -42,13 +183,19 @@ static void put_value(rpg_out *out, VALUE value) {
     else put_text(out, RSTRING_PTR(value), (size_t)RSTRING_LEN(value));
 }
 
-/* Bytes that are no text. */
-static bool is_binary(VALUE value) { return RB_TYPE_P(value, T_STRING) && rb_enc_get_index(value) == rb_ascii8bit_encindex(); }
+/* What is plain is the same in either format. */
+static bool is_bytes(VALUE value) { return RB_TYPE_P(value, T_STRING) && rpg_is_binary(value) && !rpg_is_plain(value); }
 
-void rpg_put_params(rpg_out *out, VALUE params) {
-    long count = RARRAY_LEN(params);
+void rpg_put_params(rpg_out *out, VALUE typed) {
+    long count = RARRAY_LEN(typed);
     rpg_put_u16(out, (uint16_t)count);
-    for (long i = 0; i < count; i++) rpg_put_u16(out, is_binary(RARRAY_AREF(params, i)));
+    for (long i = 0; i < count; i++) rpg_put_u16(out, is_bytes(RARRAY_AREF(typed, i)));
     rpg_put_u16(out, (uint16_t)count);
-    for (long i = 0; i < count; i++) put_value(out, RARRAY_AREF(params, i));
+    for (long i = 0; i < count; i++) put_value(out, RARRAY_AREF(typed, i));
+}
+
+void rpg_init_params(void) {
+    cParams = rb_define_class_under(rpg_mPostgres, "Params", rb_cObject);
+    rb_undef_alloc_func(cParams);
+    rb_global_variable(&cParams);
 }

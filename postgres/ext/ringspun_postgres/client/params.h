@@ -1,16 +1,41 @@
-/* params: Ruby objects as parameters of a statement. */
+/* params: Ruby objects as parameters of a statement, in three steps: each object becomes a text or bytes once, without a connection
+ * (rpg_encode_params); where Strings in BINARY are left whose types decide what they are, these become text or bytes when the types
+ * are known (rpg_typed_params); and what a Bind has of them is written (rpg_put_params).
+ *
+ * Parameters that are encoded are an Array, or Ringspun::Postgres::Params where some have types of their own, or wait for one. */
 #ifndef RINGSPUN_PG_PARAMS_H
 #define RINGSPUN_PG_PARAMS_H
 
-#include "client/postgres.h"
+#include "client/texts.h"
 
-/* Its bytes can be sent as they are. */
-bool rpg_is_utf8(VALUE string);
-
-/* The same, and Strings in the place of what needs Ruby to become one. Raises UsageError for what is none. */
+/* What is encoded already is returned as it is. Raises UsageError for what is none. May run Ruby code. */
 VALUE rpg_encode_params(VALUE params);
 
-/* Of these what a Bind has between the name of its statement and the formats of its columns. Runs no Ruby code. */
-void rpg_put_params(rpg_out *out, VALUE params);
+/* The text of one value, as a String. Raises UsageError, which names the place, from 1 on. */
+VALUE rpg_text_of(VALUE value, long place);
+
+/* What follows is for parameters that are encoded. */
+
+/* The OIDs of the types that parameters say they have, 4 bytes for each parameter, 0: it does not say; nil: none does. */
+VALUE rpg_params_declared(VALUE params);
+
+/* There are Strings in BINARY whose types have to be known first. */
+bool rpg_params_are_untyped(VALUE params);
+
+/* Whether the one at that place, from 0 on, is such a one, or has one in it. */
+bool rpg_param_is_untyped(VALUE params, long place);
+
+long rpg_params_len(VALUE params);
+
+/* Says of the parameter at that place, from 0 on, whether it is a bytea, and what its type is. */
+typedef bool (*rpg_is_bytea)(const void *data, long place, uint32_t *type);
+
+/* An Array in which all that is BINARY, and not plain, is a bytea. Raises UsageError for what is no text. */
+VALUE rpg_typed_params(VALUE params, rpg_is_bytea is_bytea, const void *data);
+
+/* Of that what a Bind has between the name of its statement and the formats of its columns. Runs no Ruby code. */
+void rpg_put_params(rpg_out *out, VALUE typed);
+
+void rpg_init_params(void);
 
 #endif

@@ -20,8 +20,9 @@ static void end_post(rpg_lane *lane) {
  * @return [Symbol, nil] the Symbol says why it was not taken */
 static VALUE lane_post(VALUE self, VALUE sql, VALUE params, VALUE prepared, VALUE caller) {
     rpg_lane *lane = rpg_lane_get(self);
-    VALUE statement = rpg_ask_statement(lane, sql);
     params = rpg_encode_params(params);
+    VALUE statement = rpg_ask_statement(lane, sql, params);
+    if (!rpg_is_typed(statement, params)) return ID2SYM(rb_intern("untyped")); /* to ask for the types is to wait */
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), false);
     if (!NIL_P(refused)) return refused;
     if (!lane->attendant) lane->attendant = rpg_request_new(lane, Qnil, (rpg_span){NULL, 0});

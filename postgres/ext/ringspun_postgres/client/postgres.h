@@ -11,7 +11,7 @@
 #include <ruby/encoding.h>
 
 extern const ringspun_api *ringspun;
-extern VALUE rpg_mPostgres, rpg_eProtocol, rpg_eUsage, rpg_eTimeout, rpg_eClosed, rpg_eTLS, rpg_eUnsupported;
+extern VALUE rpg_mPostgres, rpg_eProtocol, rpg_eDecode, rpg_eUsage, rpg_eTimeout, rpg_eClosed, rpg_eTLS, rpg_eUnsupported;
 
 void rpg_init_messages(void);
 void rpg_init_columns(void);

@@ -11,6 +11,13 @@ rpg_request *rpg_request_new(struct rpg_lane *lane, VALUE statement, rpg_span pa
     return request;
 }
 
+bool rpg_request_has_binary(const rpg_request *request) {
+    for (uint16_t i = 0; i < rpg_request_params(request); i++) {
+        if (rpg_request_is_binary(request, i)) return true;
+    }
+    return false;
+}
+
 void rpg_request_free(rpg_request *request) {
     rpg_rows_free(&request->rows);
     free(request->error);
@@ -70,12 +77,17 @@ void rpg_requests_mark(const rpg_requests *list) {
     for (const rpg_request *each = list->first; each; each = each->next) rpg_request_mark(each);
 }
 
-bool rpg_request_failed_by(const rpg_request *request, const char *sqlstate) {
+static bool has_field(const rpg_request *request, uint8_t wanted, const char *begin) {
     rpg_reader reader = rpg_reader_over(request->error, request->error_len);
+    size_t len = strlen(begin);
     uint8_t code;
     rpg_span text;
     while (request->error && rpg_read_error_field(&reader, &code, &text) && code != 0) {
-        if (code == 'C') return text.len == strlen(sqlstate) && memcmp(text.bytes, sqlstate, text.len) == 0;
+        if (code == wanted) return text.len >= len && memcmp(text.bytes, begin, len) == 0;
     }
     return false;
 }
+
+bool rpg_request_failed_by(const rpg_request *request, const char *sqlstate) { return has_field(request, 'C', sqlstate); }
+
+bool rpg_request_complains(const rpg_request *request, const char *words) { return has_field(request, 'M', words); }

@@ -40,11 +40,11 @@ typedef struct rpg_request {
     uint8_t copy_way;           /* RPG_COPY_IN or RPG_COPY_OUT */
     uint8_t copy_format;        /* 0: text, 1: binary */
     uint16_t copy_columns;
-    bool describes;             /* is not executed: its columns alone are wanted */
     bool suspended;             /* there are more rows */
     bool parses;                /* it has a Parse, with the statement's name if it has one, that is not answered */
     bool again;                 /* it was sent once before, and is not once more */
     bool prepared;              /* the statement has a name from its first use */
+    bool describes;             /* it asks only what the statement's parameters and columns are */
     bool syncs;                 /* it ends with a Sync */
     bool continues;             /* a batch of which others come before it */
     bool passes;                /* it leaves before others, and a lane that is held */
@@ -70,6 +70,17 @@ typedef struct {
     uint32_t len;
 } rpg_requests;
 
+/* The number of its parameters, and whether one, at that place from 0 on, is sent in binary. */
+static inline uint16_t rpg_request_params(const rpg_request *request) {
+    return request->params_len > 0 ? rpg_load_u16(request->params) : 0;
+}
+
+static inline bool rpg_request_is_binary(const rpg_request *request, uint16_t place) {
+    return place < rpg_request_params(request) && rpg_load_u16(request->params + 2 + (size_t)place * 2) != 0;
+}
+
+bool rpg_request_has_binary(const rpg_request *request);
+
 /* NULL: no memory. */
 rpg_request *rpg_request_new(struct rpg_lane *lane, VALUE statement, rpg_span params);
 void rpg_request_free(rpg_request *request);
@@ -86,5 +97,8 @@ void rpg_requests_mark(const rpg_requests *list);
 
 /* Whether its SQLSTATE is that. */
 bool rpg_request_failed_by(const rpg_request *request, const char *sqlstate);
+
+/* Whether the message of its error begins so. */
+bool rpg_request_complains(const rpg_request *request, const char *words);
 
 #endif

@@ -40,6 +40,42 @@ const rpg_rows *rpg_result_rows(VALUE self) { return &get(self)->rows; }
 /* @return [Columns, nil] */
 static VALUE result_layout(VALUE self) { return get(self)->columns; }
 
+/* --- the memory of rows that have passed --- */
+
+/* From here on what is made of a row weighs more than the objects by which Ruby's collector judges how much there is to collect. */
+#define WIDE_ROW 65536u
+
+/* Of rows that are not wide only the blocks count that they still have, and there are more bytes to each collection: it takes some
+ * 6 ns for each object that lives, and to receive and to decode a byte takes half a nanosecond. */
+#define BYTES_AN_OBJECT 36u
+#define WIDE_WEIGHT 3u
+
+static size_t passed; /* bytes since the last collection for them */
+
+/* A user that has turned the collector off does not want one. */
+static bool may_collect(void) {
+    bool off = RTEST(rb_gc_disable());
+    if (!off) rb_gc_enable();
+    return !off;
+}
+
+/* Whether anybody has kept a row, or what was made of it, only a collection tells. Of those that nobody has kept, the memory goes
+ * back. */
+static void note_passed(size_t bytes) {
+    passed += bytes;
+    if (passed < rb_gc_stat(ID2SYM(rb_intern("heap_live_slots"))) * BYTES_AN_OBJECT || !may_collect()) return;
+    passed = 0;
+    VALUE options = rb_hash_new();
+    rb_hash_aset(options, ID2SYM(rb_intern("full_mark")), Qfalse);
+    rb_funcallv_kw(rb_mGC, rb_intern("start"), 1, &options, RB_PASS_KEYWORDS);
+}
+
+static size_t weight_of(const rpg_rows *rows) {
+    size_t size = rpg_rows_size(rows);
+    if (rows->count > 0 && size / rows->count >= WIDE_ROW) return size * WIDE_WEIGHT;
+    return rpg_rows_are_shared(rows) ? size : 0;
+}
+
 typedef VALUE (*rpg_form)(rpg_row_maker *maker, rpg_block *block, const rpg_message *message);
 
 static VALUE all_of(VALUE self, rpg_form form) {
@@ -117,9 +153,30 @@ static VALUE result_value(VALUE self) {
     return value;
 }
 
+bool rpg_result_is_complete(VALUE self) {
+    VALUE columns = get(self)->columns;
+    return NIL_P(columns) || (NIL_P(rpg_columns_unknown(columns)) && NIL_P(rpg_columns_get(columns)->tables));
+}
+
+/* @return [Array<Integer>, nil] the OIDs of types that have to be looked up before the rows are decoded */
+static VALUE result_unknown_types(VALUE self) {
+    VALUE columns = get(self)->columns;
+    return NIL_P(columns) ? Qnil : rpg_columns_unknown(columns);
+}
+
+/* @return [Hash{String => Array<Integer>}, nil] the OIDs of tables which have columns of one name; once for each statement, and only
+ *   under $VERBOSE */
+static VALUE result_take_tables(VALUE self) {
+    VALUE columns = get(self)->columns;
+    return NIL_P(columns) ? Qnil : rpg_columns_take_tables(columns);
+}
+
 /* Its rows are not needed any more. Those that were handed out keep what they need. */
 static VALUE result_release(VALUE self) {
-    rpg_rows_free(&get(self)->rows);
+    rpg_rows *rows = &get(self)->rows;
+    size_t weight = weight_of(rows);
+    rpg_rows_free(rows);
+    if (weight > 0) note_passed(weight);
     return Qnil;
 }
 
@@ -171,6 +228,8 @@ void rpg_init_result(void) {
     rb_define_private_method(cResult, "layout", result_layout, 0);
     rb_define_private_method(cResult, "release", result_release, 0);
     rb_define_private_method(cResult, "oids", result_oids, 0);
+    rb_define_private_method(cResult, "unknown_types", result_unknown_types, 0);
+    rb_define_private_method(cResult, "take_tables", result_take_tables, 0);
     rb_define_method(cResult, "rows", result_rows, 0);
     rb_define_method(cResult, "hashes", result_hashes, 0);
     rb_define_method(cResult, "columns", result_columns, 0);

@@ -25,4 +25,7 @@ VALUE rpg_result_take_seen(VALUE self);
 /* Its rows, which are there as long as the Result is. */
 const rpg_rows *rpg_result_rows(VALUE self);
 
+/* False: something has to be looked up before its rows are decoded. */
+bool rpg_result_is_complete(VALUE self);
+
 #endif

@@ -60,7 +60,7 @@ static VALUE shared_new(const rpg_row_maker *maker, rpg_block *block) {
 /* --- decoding --- */
 
 NORETURN(static void fail_row(void));
-static void fail_row(void) { rb_raise(rpg_eProtocol, "the server sent a row that is none, or not one of these columns"); }
+static void fail_row(void) { rb_raise(rpg_eDecode, "the server sent a row that is none, or not one of these columns"); }
 
 static rpg_reader begin_row(const rpg_columns *columns, const rpg_message *message) {
     rpg_reader reader;
@@ -186,7 +186,8 @@ static long place_of(const rpg_columns *columns, VALUE key) {
 
 /* One value, which is decoded each time.
  *
- * @param key [Integer, String, Symbol] the place of the column, from the end where it is negative, or its name
+ * @param key [Integer, String, Symbol] the place of the column, from the end where it is negative, or its name; of several of one
+ *   name the last
  * @return [Object, nil] nil: it is NULL, or there is no column at that place
  * @raise [UsageError] there is no column of that name
  * @since 0.1.0 */

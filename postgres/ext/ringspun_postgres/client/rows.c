@@ -70,6 +70,13 @@ void rpg_rows_free(rpg_rows *rows) {
     *rows = (rpg_rows){0};
 }
 
+bool rpg_rows_are_shared(const rpg_rows *rows) {
+    for (uint32_t i = 0; i < rows->len; i++) {
+        if (rows->pieces[i].block->refs > 1) return true;
+    }
+    return false;
+}
+
 size_t rpg_rows_size(const rpg_rows *rows) {
     size_t size = rows->pieces && rows->pieces != &rows->only ? sizeof(rpg_piece) * rows->capacity : 0;
     for (uint32_t i = 0; i < rows->len; i++) size += rows->pieces[i].len;

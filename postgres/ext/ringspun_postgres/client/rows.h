@@ -41,6 +41,9 @@ bool rpg_rows_copy(rpg_rows *rows, rpg_span bytes, uint64_t count);
 void rpg_rows_move(rpg_rows *to, rpg_rows *from);
 void rpg_rows_free(rpg_rows *rows);
 
+/* Whether others have blocks of them as well. */
+bool rpg_rows_are_shared(const rpg_rows *rows);
+
 /* All bytes that they keep alive. */
 size_t rpg_rows_size(const rpg_rows *rows);
 

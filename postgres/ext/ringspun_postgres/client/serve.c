@@ -219,7 +219,7 @@ static taken take_message(rpg_lane *lane, const rpg_message *message, size_t fro
         return TAKEN;
     case RPG_EVENT_SUSPENDED: request->suspended = true; return request->copy ? WRONG : TAKEN;
     case RPG_EVENT_ASIDE: return of_aside(rpg_take_aside(lane, message));
-    case RPG_EVENT_PARAMETERS:
+    case RPG_EVENT_PARAMETERS: return rpg_statement_type(rpg_statement_get(request->statement), message) ? TAKEN : WRONG;
     case RPG_EVENT_EMPTY: return TAKEN;
     case RPG_EVENT_COPY_IN:
     case RPG_EVENT_COPY_OUT: return take_copy(lane, request, message);
@@ -289,7 +289,7 @@ static void note_time(rpg_lane *lane) {
     lane->quiet_since = lane->head_since = now;
     const rpg_request *first = lane->sent.first;
     if (took < lane->fastest) lane->fastest = took;
-    if (NIL_P(first->statement)) return;
+    if (NIL_P(first->statement) || first->describes) return;
     rpg_statement_note_time(rpg_statement_get(first->statement), took - lane->fastest);
 }
 

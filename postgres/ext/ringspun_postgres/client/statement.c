@@ -6,6 +6,7 @@ static VALUE cStatement;
 
 static void statement_mark(void *data) {
     rb_gc_mark(((rpg_statement *)data)->sql);
+    rb_gc_mark(((rpg_statement *)data)->declared);
     rb_gc_mark(((rpg_statement *)data)->decoders);
     rb_gc_mark(((rpg_statement *)data)->columns);
     rb_gc_mark(((rpg_statement *)data)->older);
@@ -13,6 +14,7 @@ static void statement_mark(void *data) {
 
 static void statement_free(void *data) {
     free(((rpg_statement *)data)->description);
+    free(((rpg_statement *)data)->parameters);
     xfree(data);
 }
 
@@ -24,11 +26,12 @@ static const rb_data_type_t statement_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
-VALUE rpg_statement_new(VALUE sql, VALUE decoders) {
+VALUE rpg_statement_new(VALUE sql, VALUE declared, VALUE decoders) {
     rpg_statement *statement;
     VALUE self = TypedData_Make_Struct(cStatement, rpg_statement, &statement_type, statement);
-    statement->columns = statement->older = Qnil;
+    statement->columns = statement->older = statement->sql = statement->declared = Qnil;
     statement->sql = sql;
+    statement->declared = declared;
     statement->decoders = decoders;
     statement->verdict = rpg_verdict_of(RSTRING_PTR(sql), (size_t)RSTRING_LEN(sql));
     return self;
@@ -60,9 +63,38 @@ void rpg_statement_describe(rpg_statement *statement, rpg_span description) {
     retire_columns(statement);
 }
 
+static void forget_types(rpg_statement *statement) {
+    free(statement->parameters);
+    statement->parameters = NULL;
+    statement->parameters_len = 0;
+    statement->typed = false;
+}
+
+/* Without memory it is as if nothing was said. */
+bool rpg_statement_type(rpg_statement *statement, const rpg_message *message) {
+    rpg_reader reader;
+    uint16_t count;
+    if (!rpg_read_parameters(message, &reader, &count)) return false;
+    forget_types(statement);
+    uint32_t *types = count > 0 ? malloc(sizeof(*types) * count) : NULL;
+    statement->typed = types || count == 0;
+    statement->parameters_len = types ? count : 0;
+    for (uint16_t i = 0; i < statement->parameters_len; i++) types[i] = rpg_read_u32(&reader);
+    statement->parameters = types;
+    return true;
+}
+
+rpg_kind rpg_statement_kind(const rpg_statement *statement, long place, uint32_t *type) {
+    if (!statement->typed) return RPG_UNKNOWN_KIND;
+    if (place >= statement->parameters_len) return RPG_TEXT_KIND; /* the server says that there are too many */
+    *type = statement->parameters[place];
+    return rpg_decoders_kind(statement->decoders, *type);
+}
+
 void rpg_statement_forget_name(rpg_statement *statement) {
     statement->used = false;
     statement->name_len = 0;
+    forget_types(statement);
 }
 
 void rpg_statement_note_time(rpg_statement *statement, int64_t took) { statement->mean += (took - statement->mean) / 8; }

@@ -7,6 +7,7 @@
 #define RINGSPUN_PG_STATEMENT_H
 
 #include "client/columns.h"
+#include "client/decoders.h"
 #include "client/what.h"
 #include "codec/verdict.h"
 
@@ -14,13 +15,17 @@
 
 typedef struct {
     VALUE sql;
+    VALUE declared;             /* String: the OIDs of types that parameters say they have, as of rpg_params_declared; or nil */
     VALUE decoders;             /* Decoders or nil, for its columns */
     VALUE columns;              /* made of the description when somebody needs them; nil: not yet, or there are none */
     VALUE older;                /* Array of Columns by which answers may still be under way, or nil */
     uint8_t *description;       /* the body of the last RowDescription; NULL: none has come, or there are no columns */
     size_t description_len;
+    uint32_t *parameters;       /* OIDs of their types; NULL: not known, or there are none */
+    uint16_t parameters_len;
     int64_t mean;               /* nanoseconds that the server works on it */
     bool described;
+    bool typed;                 /* the types of its parameters are known */
     bool used;
     bool recent;                /* used since the lane last looked for one to forget */
     rpg_verdict verdict;        /* by its text */
@@ -30,13 +35,19 @@ typedef struct {
     char what[RPG_WHAT_MAX];    /* its strand waits for; empty: nobody has asked */
 } rpg_statement;
 
-VALUE rpg_statement_new(VALUE sql, VALUE decoders);
+VALUE rpg_statement_new(VALUE sql, VALUE declared, VALUE decoders);
 rpg_statement *rpg_statement_get(VALUE self);
 
 /* A RowDescription has come, or that there is none (no bytes). */
 void rpg_statement_describe(rpg_statement *statement, rpg_span description);
 
-/* The server does not know that name. */
+/* A ParameterDescription has come. False: it is none. */
+bool rpg_statement_type(rpg_statement *statement, const rpg_message *message);
+
+/* Whether the parameter at that place, from 0 on, is a bytea, as far as is known. */
+rpg_kind rpg_statement_kind(const rpg_statement *statement, long place, uint32_t *type);
+
+/* The server does not know that name, and what it says next of the statement may be something else. */
 void rpg_statement_forget_name(rpg_statement *statement);
 
 void rpg_statement_note_time(rpg_statement *statement, int64_t took);

@@ -29,15 +29,20 @@ static void submit_last_leg(rpg_lane *lane) {
     lane->leg = rpg_submit_last_leg(lane);
 }
 
-/* Sends a statement whose rows are taken as they come. On a lane of one user.
+/* Sends a statement whose rows are taken as they come. On a lane of one user. In a transaction it is asked before what its columns
+ * are: types that were created there are known to nobody else, and nothing is asked here while rows come. May switch strands.
  *
+ * @param alone [Boolean] whether that is asked in any case
  * @return [nil, Symbol] */
-static VALUE lane_begin_stream(VALUE self, VALUE sql, VALUE params, VALUE prepared) {
+static VALUE lane_begin_stream(VALUE self, VALUE sql, VALUE params, VALUE prepared, VALUE seconds, VALUE alone) {
     rpg_lane *lane = rpg_lane_get(self);
-    VALUE statement = rpg_ask_statement(lane, sql);
+    int64_t deadline = ringspun->deadline(seconds);
     params = rpg_encode_params(params);
+    VALUE statement = rpg_ask_statement(lane, sql, params);
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
     if (!NIL_P(refused)) return refused;
+    if (RTEST(alone) || lane->status != 'I') rpg_ask_columns(lane, statement, deadline);
+    rpg_ask_types(lane, statement, params, deadline);
     rpg_request *request = rpg_ask_request(lane, statement, params);
     request->prepared = RTEST(prepared);
     request->leg = RPG_FIRST_LEG;
@@ -120,7 +125,7 @@ static VALUE lane_end_legs(VALUE self) {
 }
 
 void rpg_init_stream(VALUE cLane) {
-    rb_define_method(cLane, "begin_stream", lane_begin_stream, 3);
+    rb_define_method(cLane, "begin_stream", lane_begin_stream, 5);
     rb_define_method(cLane, "next_rows", lane_next_rows, 1);
     rb_define_method(cLane, "end_legs", lane_end_legs, 0);
 }

@@ -17,11 +17,22 @@ typedef struct rpg_type {
     VALUE (*text)(rpg_span value); /* NULL: an array, or a user's decoder */
     VALUE (*binary)(rpg_span value); /* NULL: it is asked for as text */
     VALUE decoder;              /* a user's, which is called with the text; 0: none */
-    const struct rpg_type *decoded; /* an array, of that, which has such a decoder; NULL: none */
+    const struct rpg_type *decoded; /* an array, of that, whatever its element's OID says; NULL: of what that says */
+    bool as_text;               /* an array that is asked for as text, whatever it is of */
+    char delimiter;             /* an array, between its elements; 0: a comma */
 } rpg_type;
+
+#define RPG_BYTEA 17u
+#define RPG_BYTEA_ARRAY 1001u
+
+/* The server itself gives OIDs up to this one, which are the same everywhere; those of its initial database, and of what users
+ * create, follow. https://www.postgresql.org/docs/17/system-catalog-initial-data.html#SYSTEM-CATALOG-OID-ASSIGNMENT */
+#define RPG_OID_FIXED_MAX 9999u
 
 /* Of an OID that is not known: text, as a String. */
 const rpg_type *rpg_type_of(uint32_t oid);
+
+static inline bool rpg_type_is_fixed(uint32_t oid) { return oid <= RPG_OID_FIXED_MAX; }
 
 /* The OID of the array of that; 0: it is not known. */
 uint32_t rpg_array_of(uint32_t oid);

@@ -22,9 +22,9 @@ module Ringspun
       private_constant :FORMS
 
       # @param sql [String] one statement
-      # @param params [Array<Object>] nil, true, false, String (bytes where its encoding is BINARY), Symbol, Integer, Float,
-      #   BigDecimal, Rational, Time, Date, {TimeOfDay}, {Interval}, Array, Set, Range, Hash (json), {Json}, Struct or Data
-      #   (composites), or IPAddr
+      # @param params [Array<Object>] nil, true, false, String, Symbol, Integer, Float, BigDecimal, Rational, Time, Date, {TimeOfDay},
+      #   {Interval}, Array, Set, Range, Hash (json), {Json}, Struct or Data (composites), IPAddr or {Bytes}. A String in BINARY is
+      #   bytes for a bytea, and text for any other type
       # @param timeout [Numeric, nil] seconds
       # @param idempotent [Boolean] whether it may be sent again when the connection ends before the answer has come
       # @return [Result]
@@ -116,6 +116,30 @@ module Ringspun
       def async = Async.new(self)
 
       private
+
+      # The parameters of a batch.
+      def encoded(params) = params.map { |each| Lane.encode(each) }
+
+      # What was executed is executed, also where the types of its answer cannot be looked up.
+      def complete(result, timeout)
+        unknown = result.__send__(:unknown_types) and learn(unknown, timeout)
+        result.__send__(:unknown_types) # which are known now: the result takes note of them
+        warn_of_names(result, timeout)
+        result
+      rescue ConnectionLost => error
+        raise Postgres.lost("the types of its answer could not be looked up: #{error.message}", true)
+      end
+
+      def learn(oids, timeout) = types.learn(oids) { |sql, params| look_up(sql, params, timeout) }
+
+      # @raise what {#look_up} does
+      def warn_of_names(result, timeout)
+        result.__send__(:take_tables)&.each do |name, oids|
+          tables = look_up("select oid::regclass::text from unnest($1::oid[]) oid", [oids], timeout).rows.flatten
+          warn "ringspun: #{tables.join(" and ")} have a column #{name} each in this result; by name there is only that of " \
+               "#{tables.last}: name one of them with `as`"
+        end
+      end
 
       def form_of(as)
         FORMS[as] or raise UsageError, "as: expected one of #{FORMS.keys.map(&:inspect).join(", ")}, got #{as.inspect}"

@@ -77,8 +77,8 @@ module Ringspun
         # What a user still asks that leaves: its own error is the news, and not that the courier has ended as well.
         AFTER = [*STATE, :close, :orphaned].freeze
         # Of methods that take seconds: which argument those are.
-        SECONDS = { query: 2, batch: 2, script: 1, next_rows: 0, ping: 0, describe: 1, begin_copy_in: 1, begin_copy_out: 1,
-                    put_copied: 1, next_copied: 0, finish_copy_in: 0 }.freeze
+        SECONDS = { query: 2, batch: 2, script: 1, begin_stream: 3, next_rows: 0, ping: 0, describe: 1, begin_copy_in: 1,
+                    begin_copy_out: 1, put_copied: 1, next_copied: 0, finish_copy_in: 0 }.freeze
         private_constant :STATE, :AFTER, :SECONDS
 
         # @return [Postgres::Lane]
@@ -101,6 +101,8 @@ module Ringspun
         def observed=(observed)
           @lane.observed = observed
         end
+
+        def types = @lane.types
 
         # In the courier's thread. Nothing is asked any more.
         #

@@ -9,10 +9,16 @@ module Ringspun
     # @since 0.1.0
     class Error < Ringspun::Error; end
 
-    # The server, or whoever answers in its place, has sent what the protocol does not allow. The connection is closed.
+    # The server, or whoever answers in its place, has sent what the protocol does not allow. The connection is closed, but for
+    # {DecodeError}.
     #
     # @since 0.1.0
     class ProtocolError < Error; end
+
+    # A value, or a row, is none of its type. The connection goes on, and so do other values of the result.
+    #
+    # @since 0.1.0
+    class DecodeError < ProtocolError; end
 
     # There is no connection: nobody listens, or who does refuses.
     #
@@ -57,6 +63,20 @@ module Ringspun
     #
     # @since 0.1.0
     class TransactionRolledBack < Error; end
+
+    # Before it is sent, or decoded, types have to be looked up.
+    #
+    # @api private
+    class UnknownTypes < Error
+      # @return [Array<Integer>]
+      attr_reader :oids
+
+      def initialize(oids)
+        super("types have to be looked up: #{oids.join(", ")}")
+        @oids = oids
+      end
+    end
+    private_constant :UnknownTypes
 
     # What the server says of a statement. Its class is that of its SQLSTATE: {UniqueViolation} for 23505, and where a code has
     # none of its own, that of the first two digits.

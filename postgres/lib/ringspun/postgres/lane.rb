@@ -14,7 +14,10 @@ module Ringspun
       # What {CancelRequest} needs to know of the connection.
       attr_reader :session
 
-      attr_writer :session, :canceller, :machine, :thread
+      # @return [Types] of its pool
+      attr_reader :types
+
+      attr_writer :session, :canceller, :machine, :thread, :types
 
       # May switch strands.
       #
@@ -35,6 +38,7 @@ module Ringspun
         # How long the way to the server takes must be known, to know a slow statement.
         raise Postgres.lost(lane.loss, false) if shared && !lane.ping(nil)
 
+        lane.types = config.types
         lane.decoders = config.types.decoders(lane)
         ready = lane
       ensure
@@ -88,6 +92,6 @@ module Ringspun
       # Whether its machine has ended, or the thread.
       def gone? = @machine.closed? || !@thread.alive?
     end
-    private_constant :Lane, :Messages, :Columns, :Statement, :SharedByRows, :CopyRows, :CopyReader
+    private_constant :Lane, :Messages, :Columns, :Statement, :SharedByRows, :CopyRows, :CopyReader, :Params
   end
 end

@@ -12,8 +12,12 @@ module Ringspun
       # Seconds after which who waits for a lane that moves looks whether there is a connection for one user meanwhile.
       LOOK = 1
 
+      # A lane that was quiet is asked whether it is alive, and is quiet again where this process stands still for a second
+      # between the answer and the statement. So often that is no accident.
+      QUIET_MAX = 8
+
       INSTEAD = "use transaction { |t| ... } or session { |s| ... }, and the statement inside of it"
-      private_constant :INSTEAD
+      private_constant :QUIET_MAX, :INSTEAD
 
       # One more, for all who wait for it.
       Opening = Struct.new(:strand, :failure, :ended)
@@ -126,16 +130,24 @@ module Ringspun
       # Until one has taken the statement, or the time is over.
       def insist(refused, lane, deadline, &ask)
         forced = false
+        quiet = 0
         loop do
           other = moving if refused == :stuck
           taken = other ? :none : ask_aside(refused, deadline, &ask)
           return taken unless taken.is_a?(Symbol)
 
           lane = other || settle(refused, lane, left_until(deadline))
+          check_quiet(quiet += 1) if refused == :quiet
           forced ||= %i[slow old].include?(refused)
           refused = leaving(lane) { yield(lane, left_until(deadline), forced) }
           return refused unless refused.is_a?(Symbol)
         end
+      end
+
+      def check_quiet(times)
+        return if times <= QUIET_MAX
+
+        raise TimeoutError, "the statement was not sent: this process stood still for a second before each of #{times} tries"
       end
 
       # On a connection for one user, if there is one free.

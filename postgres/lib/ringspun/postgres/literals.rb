@@ -55,14 +55,8 @@ module Ringspun
 
         def quoted(value, place) = "\"#{text(value, place).gsub(/["\\]/) { |character| "\\#{character}" }}\""
 
-        def text(value, place)
-          case value
-          when true then "t"
-          when false then "f"
-          when String then value.encoding == Encoding::BINARY ? "\\x#{value.unpack1("H*")}" : Postgres.encode(value, place)
-          else Postgres.encode(value, place)
-          end
-        end
+        # The type of a member is not known: bytes are those that say so.
+        def text(value, place) = value.is_a?(Bytes) ? "\\x#{value.to_s.unpack1("H*")}" : Lane.text(value, place)
 
         def without(number, factor)
           times = 0

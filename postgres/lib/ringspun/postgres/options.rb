@@ -51,6 +51,7 @@ module Ringspun
       # @raise [UsageError] names the option that is wrong, and what it takes
       def initialize(source = nil, env: ENV, **keywords)
         @env = env
+        @inexact = [].freeze
         @files = Files.new(env)
         of_uri = Uri.read(source)
         @of_pool = OfPool.take(of_uri)
@@ -104,6 +105,13 @@ module Ringspun
         { "DateStyle" => order && "ISO, #{order}", "TimeZone" => @env["PGTZ"], "geqo" => @env["PGGEQO"] }
           .reject { |_, text| text.nil? || text.empty? || text == "default" }
       end
+
+      # @param host [Host]
+      # @return [Boolean] whether sessions ask for settings that some poolers refuse
+      def exact_settings?(host) = !@inexact.include?(host.to_s)
+
+      # The host has refused them, and is not asked for them again.
+      def leave_exact_settings(host) = @inexact |= [host.to_s]
 
       # Never shows a password.
       #

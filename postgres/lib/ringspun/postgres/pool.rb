@@ -155,18 +155,38 @@ module Ringspun
       private
 
       def run(sql, params, timeout, prepared, idempotent)
-        return place.query(sql, params, limit(timeout), prepared, idempotent) unless @observers
+        return ask(sql, Lane.encode(params), timeout, prepared, idempotent) unless @observers
 
-        @observers.observe(:query, [sql]) { place.query(sql, params, limit(timeout), prepared, idempotent) }
+        @observers.observe(:query, [sql]) { ask(sql, Lane.encode(params), timeout, prepared, idempotent) }
+      end
+
+      def ask(sql, params, timeout, prepared, idempotent)
+        result = place.query(sql, params, limit(timeout), prepared, idempotent)
+        Lane.complete?(result) ? result : complete(result, timeout)
+      rescue UnknownTypes => error
+        learn(error.oids, timeout)
+        retry
       end
 
       def run_batch(sqls, params, timeout)
-        return place.batch(sqls, params, limit(timeout)) unless @observers
+        return ask_batch(sqls, encoded(params), timeout) unless @observers
 
-        @observers.observe(:batch, sqls) { place.batch(sqls, params, limit(timeout)) }
+        @observers.observe(:batch, sqls) { ask_batch(sqls, encoded(params), timeout) }
       end
 
+      def ask_batch(sqls, params, timeout)
+        place.batch(sqls, params, limit(timeout)).each { |result| complete(result, timeout) unless Lane.complete?(result) }
+      rescue UnknownTypes => error
+        learn(error.oids, timeout)
+        retry
+      end
+
+      def types = @config.types
+
+      def look_up(sql, params, timeout) = place.query(sql, params, limit(timeout), false, true)
+
       def run_stream(sql, params, timeout, prepared, form, &block)
+        params = Lane.encode(params)
         Lane.check(sql, params)
         observed(:stream, sql) do |call|
           own(limit(timeout)) do |session, left|
@@ -209,7 +229,7 @@ module Ringspun
         timeout &&= Postgres.seconds("timeout", timeout)
         deadline = timeout && (Postgres.now + timeout)
         place.use(timeout, reset:) do |lane|
-          session = Session.new(lane, @config.timeout, observers)
+          session = Session.new(lane, @config.timeout, self, observers)
           lane.observed = true if observers && !@observers
           yield session, deadline && [deadline - Postgres.now, 0].max
         ensure

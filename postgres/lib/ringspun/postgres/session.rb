@@ -16,10 +16,12 @@ module Ringspun
       # @api private
       # @param lane [Lane, Courier::Lane]
       # @param timeout [Numeric, nil] seconds for each call that names none
+      # @param pool [Pool, nil] of other connections
       # @param observers [Observers, nil]
-      def initialize(lane, timeout, observers = nil)
+      def initialize(lane, timeout, pool = nil, observers = nil)
         @lane = lane
         @timeout = timeout
+        @pool = pool
         @observers = observers
         @ended = false
       end
@@ -44,7 +46,7 @@ module Ringspun
         begin_sql = Transaction.begin_sql(isolation:, read_only:, deferrable:)
         deadline = timeout && (Postgres.now + Postgres.seconds("timeout", timeout))
         Transaction.again(again, deadline) do
-          transaction = Transaction.new(@lane, @timeout, 0, deadline, @observers)
+          transaction = Transaction.new(@lane, @timeout, 0, deadline, @pool, @observers)
           transaction.__send__(:enclose, begin_sql, "COMMIT", "ROLLBACK", nil, &block)
         end
       end
@@ -55,16 +57,37 @@ module Ringspun
       private
 
       def run(sql, params, timeout, prepared, _idempotent)
-        return ask { @lane.query(sql, params, limit(timeout), prepared, true) } unless @observers
+        return ask_one(sql, Lane.encode(params), timeout, prepared) unless @observers
 
-        @observers.observe(:query, [sql], @lane) { ask { @lane.query(sql, params, limit(timeout), prepared, true) } }
+        @observers.observe(:query, [sql], @lane) { ask_one(sql, Lane.encode(params), timeout, prepared) }
+      end
+
+      def ask_one(sql, params, timeout, prepared)
+        result = ask { @lane.query(sql, params, limit(timeout), prepared, true) }
+        Lane.complete?(result) ? result : complete(result, timeout)
+      rescue UnknownTypes => error
+        learn(error.oids, timeout)
+        retry
       end
 
       def run_batch(sqls, params, timeout)
-        return ask { @lane.batch(sqls, params, limit(timeout), true) } unless @observers
+        return ask_batch(sqls, encoded(params), timeout) unless @observers
 
-        @observers.observe(:batch, sqls, @lane) { ask { @lane.batch(sqls, params, limit(timeout), true) } }
+        @observers.observe(:batch, sqls, @lane) { ask_batch(sqls, encoded(params), timeout) }
       end
+
+      def ask_batch(sqls, params, timeout)
+        results = ask { @lane.batch(sqls, params, limit(timeout), true) }
+        results.each { |result| complete(result, timeout) unless Lane.complete?(result) }
+      rescue UnknownTypes => error
+        learn(error.oids, timeout)
+        retry
+      end
+
+      def types = @lane.types
+
+      # On this connection, for the types may be of its own transaction.
+      def look_up(sql, params, timeout) = ask { @lane.query(sql, params, limit(timeout), false, true) }
 
       def run_script(sql, timeout)
         return script_on_lane(sql, timeout, nil) unless @observers
@@ -98,13 +121,12 @@ module Ringspun
         check
         timeout = limit(timeout)
         deadline = timeout && (Postgres.now + timeout)
-        taken = @lane.begin_stream(sql, params, prepared)
-        raise Postgres.lost(@lane.loss, false) if taken
-
+        begin_stream(sql, Lane.encode(params), prepared, timeout)
         begun = asking = true
         call&.sent(@lane)
         while (rows = next_rows(deadline, call))
           asking = false
+          complete_aside(rows, timeout) unless Lane.complete?(rows)
           yield_rows(rows, form, call, &block)
           rows.__send__(:release)
           asking = true
@@ -131,6 +153,21 @@ module Ringspun
 
         raise TransactionRolledBack, "the script has left a transaction open, and what that has done is rolled back: end it by " \
                                      "COMMIT"
+      end
+
+      # On another connection, for this one is in the midst of the stream.
+      def complete_aside(rows, timeout)
+        @pool.__send__(:complete, rows, timeout) unless alone?
+      end
+
+      # Whether statements of others would wait for a connection, as this stream has one.
+      def alone? = @pool.nil? || !@pool.config.pipelining
+
+      def begin_stream(sql, params, prepared, timeout)
+        ask { @lane.begin_stream(sql, params, prepared, timeout, alone?) || true }
+      rescue UnknownTypes => error
+        learn(error.oids, timeout)
+        retry
       end
 
       # What was asked for ahead is most often on its way, and the transaction, if there is one, goes on.
@@ -246,13 +283,13 @@ module Ringspun
         return yield(self) if join
 
         name = "ringspun_#{@depth + 1}"
-        inner = self.class.new(@lane, @timeout, @depth + 1, @deadline, @observers)
+        inner = self.class.new(@lane, @timeout, @depth + 1, @deadline, @pool, @observers)
         inner.__send__(:enclose, "SAVEPOINT #{name}", "RELEASE #{name}", "ROLLBACK TO #{name}", timeout, &block)
       end
 
       # @api private
-      def initialize(lane, timeout, depth = 0, deadline = nil, observers = nil)
-        super(lane, timeout, observers)
+      def initialize(lane, timeout, depth = 0, deadline = nil, pool = nil, observers = nil)
+        super(lane, timeout, pool, observers)
         @depth = depth
         @deadline = deadline
       end

@@ -96,9 +96,20 @@ module Ringspun
         end
       end
 
+      # A pooler that does not know a setting refuses the connection: https://www.pgbouncer.org/config.html#ignore_startup_parameters
       def begin_with(host, encrypted)
+        exact = @options.exact_settings?(host)
+        greet(host, encrypted, exact)
+      rescue ServerError => error
+        raise unless exact && error.message.include?("unsupported startup parameter")
+
+        @options.leave_exact_settings(host)
+        retry
+      end
+
+      def greet(host, encrypted, exact)
         transport = Transport.open(@options, host, encrypted:, required: @options.encryption.required?)
-        session = Greeting.new(@options, transport).call
+        session = Greeting.new(@options, transport, exact:).call
       ensure
         Transport.give_up(transport.stream) if transport && !session
       end

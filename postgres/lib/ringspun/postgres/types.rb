@@ -8,13 +8,23 @@ module Ringspun
     class Types
       OIDS = (1..0xffff_ffff)
 
-      # Arrays whose elements are not separated by commas, as those of `box`, are left as text.
-      LOOK_UP = "select name, t.oid, case t.typdelim when ',' then t.typarray end " \
-                "from unnest($1::text[]) name left join pg_type t on t.oid = to_regtype(name)"
+      NAMES = "select name, t.oid, t.typarray " \
+              "from unnest($1::text[]) name left join pg_catalog.pg_type t on t.oid = to_regtype(name)"
+
+      # With what these are made of.
+      OF_TYPES = <<~SQL
+        with recursive met(oid) as (
+          select unnest($1::oid[])
+          union
+          select unnest(array[t.typbasetype, t.typelem]) from met join pg_catalog.pg_type t using (oid)
+        )
+        select t.oid, t.typbasetype, case when e.typarray = t.oid then e.oid else 0::oid end, coalesce(e.typdelim, ',')::text
+        from met join pg_catalog.pg_type t using (oid) left join pg_catalog.pg_type e on e.oid = t.typelem
+      SQL
 
       # Class 42 of https://www.postgresql.org/docs/17/errcodes-appendix.html: syntax errors, and names that are none.
       MALFORMED = "42"
-      private_constant :OIDS, :LOOK_UP, :MALFORMED
+      private_constant :OIDS, :NAMES, :OF_TYPES, :MALFORMED
 
       # @param types [Hash{Integer, String, Symbol => #call}] by OID or name
       # @raise [UsageError]
@@ -22,22 +32,37 @@ module Ringspun
         raise UsageError, "types: expected a Hash of decoders by OID or name, got #{types.inspect}" unless types.is_a?(Hash)
 
         types.each { |type, decoder| check(type, decoder) }
-        @by_oid, @by_name = types.partition { |type, _| type.is_a?(Integer) }.map(&:to_h)
+        by_oid, @by_name = types.partition { |type, _| type.is_a?(Integer) }.map(&:to_h)
         @by_name.transform_keys!(&:to_s)
-        @of_all = Decoders.new(@by_oid, {}) if @by_name.empty? && @by_oid.any?
+        @decoders = Decoders.new
+        by_oid.each { |oid, decoder| @decoders.add(oid, 0, decoder) }
       end
 
       # May switch strands, to ask the server for the OIDs of names.
       #
       # @param lane [Lane] of which nobody has asked anything yet
-      # @return [Decoders, nil] for its columns
+      # @return [Decoders] for its columns
       # @raise [UsageError] the database has no such type
       def decoders(lane)
-        return @of_all if @by_name.empty?
+        missing = name_types { ask(lane) } if @by_name.any?
+        raise UsageError, "types: the database has no type #{missing}" if missing
 
-        found = look_up(lane)
-        own = found.to_h { |name, oid, _| [oid, @by_name.fetch(name)] }
-        Decoders.new(own.merge(@by_oid), found.to_h { |_, oid, array| [oid, array || 0] })
+        @decoders
+      end
+
+      # Looks up types that were not known: those that were created since, and those that nobody has met yet.
+      #
+      # @param oids [Array<Integer>]
+      # @yieldparam sql [String] to ask the server, with
+      # @yieldparam params [Array]
+      # @yieldreturn [Result]
+      def learn(oids)
+        name_types { yield NAMES, [@by_name.keys] } if @by_name.any? && !oids.all? { |oid| @decoders.known?(oid) }
+        return if oids.all? { |oid| @decoders.known?(oid) }
+
+        rows = yield(OF_TYPES, [oids]).rows
+        # What is gone meanwhile is taken for text.
+        @decoders.learn(rows + (oids - rows.map(&:first)).map { |oid| [oid, 0, 0, ","] })
       end
 
       private
@@ -51,14 +76,18 @@ module Ringspun
         raise UsageError, "types: expected a decoder for #{type}, which answers to call, got #{decoder.inspect}"
       end
 
-      def ask(lane) = lane.query(LOOK_UP, [@by_name.keys], nil, false, true)
+      # As after an opening in which this process was stopped for a while.
+      def ask(lane)
+        taken = lane.query(NAMES, [@by_name.keys], nil, false, true)
+        taken = lane.query(NAMES, [@by_name.keys], nil, false, true) while taken == :quiet && lane.ping(nil)
+        taken.is_a?(Symbol) ? raise(Postgres.lost(lane.loss, false)) : taken
+      end
 
-      def look_up(lane)
-        taken = ask(lane)
-        taken = ask(lane) while taken == :quiet && lane.ping(nil)
-        raise Postgres.lost(lane.loss, false) if taken.is_a?(Symbol)
-
-        taken.rows.each { |name, oid, _| raise UsageError, "types: the database has no type #{name}" unless oid }
+      # @return [String, nil] the name of a type that the database does not have
+      def name_types
+        rows = yield.rows
+        rows.each { |name, oid, array| @decoders.add(oid, array, @by_name.fetch(name)) if oid }
+        rows.find { |_, oid, _| oid.nil? }&.first
       rescue ServerError => error
         raise unless error.sqlstate.start_with?(MALFORMED)
 

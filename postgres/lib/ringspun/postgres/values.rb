@@ -31,20 +31,60 @@ module Ringspun
       module_function
 
       def decimal(text) = BigDecimal(text)
-      def json(text) = JSON.parse(text, max_nesting: false)
-      def address(text) = IPAddr.new(text)
+
+      def json(text)
+        JSON.parse(text, max_nesting: false)
+      rescue JSON::ParserError => error
+        raise DecodeError, "no json: #{error.message}"
+      end
+
+      def address(text)
+        IPAddr.new(text)
+      rescue IPAddr::Error => error
+        raise DecodeError, "no inet: #{error.message}"
+      end
+
       def interval_of(months, days, microseconds) = Interval.new(months:, days:, microseconds:)
 
       # In the style iso_8601, which is asked for when a connection begins.
       def interval(text)
-        found = ISO.match(text) or raise ProtocolError, "no interval in the style iso_8601: #{text}"
+        found = ISO.match(text) or raise DecodeError, "no interval in the style iso_8601: #{text}"
         seconds = (found[:hours].to_i * 3600) + (found[:minutes].to_i * 60) + found[:seconds].to_r
         interval_of((found[:years].to_i * 12) + found[:months].to_i, found[:days].to_i, (seconds * 1_000_000).to_i)
       end
     end
     private_constant :Values
 
-    # Parameters: the text of an object of Ruby's, for the server to read.
+    # Bytes, for a parameter of the type bytea: also where the server cannot tell the type, and without asking it for the type
+    # first, as a String whose encoding is BINARY does.
+    #
+    # @since 0.1.0
+    class Bytes
+      # @return [String] the bytes, whose encoding is BINARY
+      # @since 0.1.0
+      attr_reader :to_s
+
+      # @param string [String] the bytes, whatever its encoding
+      # @raise [UsageError]
+      # @since 0.1.0
+      def initialize(string)
+        raise UsageError, "expected the Bytes of a String, got #{string.inspect}" unless string.is_a?(String)
+
+        @to_s = string.b.freeze
+        freeze
+      end
+
+      # @return [Boolean] whether it has the same bytes
+      # @since 0.1.0
+      def ==(other) = other.instance_of?(Bytes) && to_s == other.to_s
+      alias eql? ==
+
+      # @return [Integer]
+      # @since 0.1.0
+      def hash = [Bytes, to_s].hash
+    end
+
+    # Parameters whose texts the extension does not make.
     #
     # @api private
     module Texts
@@ -60,17 +100,14 @@ module Ringspun
 
         # @param value [Object]
         # @param place [Integer] which parameter it is, from 1 on
-        # @return [String]
+        # @return [String, Time]
         # @raise [UsageError]
         def of(value, place)
           case value
-          when Integer, Interval then value.to_s
+          when Interval then value.to_s
           when String, Symbol then utf8(value.to_s, place)
-          when Float then float(value)
-          when BigDecimal then value.to_s("F")
-          when Time, DateTime then value.to_time.utc.strftime("%Y-%m-%d %H:%M:%S.%6N+00")
-          when Date then value.iso8601
-          when Array, Set then array(value, place)
+          when BigDecimal then value.to_s("F").delete_suffix(".0")
+          when Time, DateTime then Time.at(value.to_time)
           when IPAddr then "#{value}/#{value.prefix}"
           else other(value, place) || refuse(value, place)
           end
@@ -79,37 +116,17 @@ module Ringspun
         private
 
         def utf8(text, place)
-          encoded = text.encode(Encoding::UTF_8)
-          return encoded if encoded.valid_encoding?
-
-          raise UsageError, "parameter #{place} is no valid UTF-8; bytes are Strings whose encoding is BINARY"
+          text.encode(Encoding::UTF_8)
         rescue EncodingError => error
           raise UsageError, "parameter #{place} cannot be had in UTF-8: #{error.message}"
         end
-
-        def float(value) = value.infinite? ? "#{"-" if value.negative?}Infinity" : value.to_s
-
-        def array(values, place) = "{#{values.map { |value| element(value, place) }.join(",")}}"
-
-        def element(value, place)
-          case value
-          when nil then "NULL"
-          when true then "t"
-          when false then "f"
-          when Array, Set then array(value, place)
-          when String then quote(value.encoding == Encoding::BINARY ? "\\x#{value.unpack1("H*")}" : utf8(value, place))
-          else quote(of(value, place))
-          end
-        end
-
-        def quote(text) = "\"#{text.gsub(/["\\]/) { |character| "\\#{character}" }}\""
 
         def other(value, place) = @others.find { |type, _| type === value }&.last&.call(value, place)
 
         def refuse(value, place)
           raise UsageError, "parameter #{place} is of #{value.class}, of which Postgres has no type; give nil, true, false, " \
                             "a String, Symbol, Integer, Float, BigDecimal, Rational, Time, Date, TimeOfDay, Interval, Array, " \
-                            "Set, Range, Hash (json), Json, Struct or Data (a composite), or IPAddr"
+                            "Set, Range, Hash (json), Json, Struct or Data (a composite), IPAddr or Bytes"
         end
       end
     end

@@ -75,7 +75,7 @@ module Ringspun
       # @api private
       # The extension calls it, for values that it does not write itself.
       def copy_text(value, json, row, column)
-        json ? JSON.generate(value) : Texts.of(value, 0)
+        json ? JSON.generate(value) : Lane.text(value, 0)
       rescue UsageError => error
         raise InvalidRow.new(error.message.sub(/\Aparameter 0 /, ""), row, column)
       rescue JSON::GeneratorError => error

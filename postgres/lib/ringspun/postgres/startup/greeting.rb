@@ -11,15 +11,20 @@ module Ringspun
         # How values are decoded does not depend on what the server's administrator likes.
         SETTINGS = { "client_encoding" => "UTF8", "DateStyle" => "ISO", "IntervalStyle" => "iso_8601" }.freeze
 
+        # Nor on what a role or a database is set to. A pooler may not know these, and refuse the connection.
+        EXACT = { "extra_float_digits" => "3", "array_nulls" => "on" }.freeze
+
         # Whoever answers may be anybody, and says no more than this: bytes of a message (as libpq), and messages.
         BODY_MAX = 30_000
         MESSAGES_MAX = 1_000
         KEY = 4..256
         SETTING = /\A([^\0]+)\0([^\0]*)\0\z/n
-        private_constant :SETTINGS, :BODY_MAX, :MESSAGES_MAX, :KEY, :SETTING
+        private_constant :SETTINGS, :EXACT, :BODY_MAX, :MESSAGES_MAX, :KEY, :SETTING
 
         # @param transport [Transport]
-        def initialize(options, transport)
+        # @param exact [Boolean] whether to ask for the settings that a pooler may refuse
+        def initialize(options, transport, exact: true)
+          @exact = exact
           @options = options
           @transport = transport
           @stream = transport.stream
@@ -47,7 +52,8 @@ module Ringspun
         private
 
         def send_startup
-          parameters = { "user" => @options.user, "database" => @options.database, **SETTINGS, **@options.session_settings,
+          parameters = { "user" => @options.user, "database" => @options.database, **SETTINGS, **(@exact ? EXACT : {}),
+                         **@options.session_settings,
                          "application_name" => @options["application_name"] || @options["fallback_application_name"],
                          "options" => @options["options"] }.compact
           body = [@version].pack("N") << parameters.flatten.map { |text| "#{text}\0".b }.join << "\0"
