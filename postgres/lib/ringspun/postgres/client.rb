@@ -22,9 +22,9 @@ module Ringspun
       private_constant :FORMS
 
       # @param sql [String] one statement
-      # @param params [Array<Object>] nil, true, false, String, Symbol, Integer, Float, BigDecimal, Rational, Time, Date, {TimeOfDay},
-      #   {Interval}, Array, Set, Range, Hash (json), {Json}, Struct or Data (composites), IPAddr or {Bytes}. A String in BINARY is
-      #   bytes for a bytea, and text for any other type
+      # @param params [Array<Object>] nil, true, false, String, Symbol, Integer, Float, BigDecimal, Rational, Time, Date,
+      #   {TimeOfDay}, {Interval}, Array, Set, Range, Hash (json), {Json}, Struct or Data (composites), IPAddr or {Bytes}. A String
+      #   in BINARY is bytes for a bytea, and text for any other type
       # @param timeout [Numeric, nil] seconds
       # @param idempotent [Boolean] whether it may be sent again when the connection ends before the answer has come
       # @return [Result]
