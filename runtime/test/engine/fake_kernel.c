@@ -26,7 +26,7 @@ typedef struct {
 
 /* Of a thousand. */
 typedef struct {
-    uint32_t leave_entries, fail_enter, refuse_when_full, late, twice, transfer_short, fail_entry, end_poll, lose_cancel,
+    uint32_t refuse_itself, leave_entries, fail_enter, refuse_when_full, late, twice, transfer_short, fail_entry, end_poll, lose_cancel,
         miss_cancel, slow_cancel, choose_early;
 } faults;
 
@@ -46,6 +46,10 @@ static struct {
     uint64_t state;
     int64_t now_ns;
     faults faults;
+    uint64_t refused;           /* opcodes, as bits, from the enter `refused_from` on */
+    uint32_t refused_from;
+    int32_t refusal;
+    bool refuses_lasting_polls;
     void (*on_sleep)(void);
     bool (*lives)(uint64_t name);
     char failure[120];
@@ -73,8 +77,20 @@ void fake_kernel_begin(uint64_t seed, void (*on_sleep)(void), bool (*lives)(uint
     kernel.lives = lives;
 }
 
+static void choose_refused(void) {
+    static const uint8_t opcodes[] = {URING_OP_READ, URING_OP_WRITE, URING_OP_RECV, URING_OP_SEND, URING_OP_ACCEPT, URING_OP_ASYNC_CANCEL};
+    static const int32_t errors[] = {-EACCES, -EINVAL, -EPERM};
+    for (size_t i = 0; i < sizeof(opcodes); i++) {
+        if (fake_kernel_draw(4) == 0) kernel.refused |= 1ull << opcodes[i];
+    }
+    kernel.refused_from = kernel.enters + (uint32_t)fake_kernel_draw(40);
+    kernel.refusal = errors[fake_kernel_draw(3)];
+    kernel.refuses_lasting_polls = fake_kernel_draw(4) == 0;
+}
+
 void fake_kernel_misbehave(void) {
-    kernel.faults = (faults){.leave_entries = some(500), .fail_enter = some(300), .refuse_when_full = some(900),
+    if (fake_kernel_draw(2)) choose_refused();
+    kernel.faults = (faults){.refuse_itself = some(100), .leave_entries = some(500), .fail_enter = some(300), .refuse_when_full = some(900),
                              .late = some(700), .twice = some(300), .transfer_short = some(900), .fail_entry = some(200),
                              .end_poll = some(700), .lose_cancel = some(700), .miss_cancel = some(500), .slow_cancel = some(700),
                              .choose_early = some(300)};
@@ -119,7 +135,10 @@ static int register_buffers(const uring_buffer_ring_wish *wish) {
     return 0;
 }
 
+static int32_t cancel_by_call(const uring_sync_cancel *what);
+
 static int fake_register(int fd, uint32_t opcode, void *argument, uint32_t count) {
+    if (fd == kernel.fd && opcode == URING_REGISTER_SYNC_CANCEL) return cancel_by_call(argument);
     if (fd == kernel.fd && opcode == URING_REGISTER_BUFFER_RING) return register_buffers(argument);
     if (fd != kernel.fd || opcode != URING_REGISTER_PROBE) return -EINVAL;
     uring_probe *probe = argument;
@@ -173,11 +192,14 @@ static bool accepts_many(const request *one) {
     return one->entry.opcode == URING_OP_ACCEPT && (one->entry.priority & URING_ACCEPT_MULTISHOT);
 }
 
+/* Of the one thing for which it waits when nobody has an op. */
+static bool is_for_wakes(const request *one) { return is_lasting_poll(one) || one->entry.user_data == 1; }
+
 static bool lasts(const request *one) { return is_lasting_poll(one) || accepts_many(one); }
 
 uint32_t fake_kernel_pending(void) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < kernel.len; i++) count += !is_lasting_poll(&kernel.requests[i]) && !kernel.requests[i].again;
+    for (uint32_t i = 0; i < kernel.len; i++) count += !is_for_wakes(&kernel.requests[i]) && !kernel.requests[i].again;
     return count;
 }
 
@@ -282,25 +304,48 @@ static int32_t cancel_one(request *one) {
     return 0;
 }
 
-static void cancel(const uring_sqe *entry) {
+static int32_t cancel_named(uint64_t name, uint32_t flags) {
     int32_t result = -ENOENT;
     for (uint32_t i = 0; i < kernel.len; i++) {
         request *one = &kernel.requests[i];
-        if (one->again || (!(entry->op_flags & URING_CANCEL_ANY) && one->entry.user_data != entry->address)) continue;
+        if (one->again || (!(flags & URING_CANCEL_ANY) && one->entry.user_data != name)) continue;
         result = cancel_one(one);
     }
+    return result;
+}
+
+/* It does not wait for a thread that is at it. */
+static int32_t cancel_by_call(const uring_sync_cancel *what) {
+    if (what->timeout.tv_sec || what->timeout.tv_nsec) fail("a cancellation that waits", (uint64_t)what->timeout.tv_sec);
+    int32_t result = cancel_named(what->address, what->flags);
+    return result == -EALREADY ? -ETIME : result;
+}
+
+static void cancel(const uring_sqe *entry) {
+    int32_t result = cancel_named(entry->address, entry->op_flags);
     if (result != 0 || !(entry->flags & URING_SQE_CQE_SKIP_SUCCESS)) post(entry->user_data, result, 0);
+}
+
+static bool is_refused(const uring_sqe *entry) {
+    request one = {.entry = *entry};
+    if (is_lasting_poll(&one) && kernel.refuses_lasting_polls) return true;
+    return kernel.enters >= kernel.refused_from && (kernel.refused & 1ull << entry->opcode);
 }
 
 static void take(const uring_sqe *entry) {
     static const int32_t errors[] = {-EAGAIN, -EINTR, -ENOBUFS};
     if (entry->opcode == URING_OP_NOP) {
         post(entry->user_data, 0, 0);
+    } else if (is_refused(entry)) {
+        post(entry->user_data, kernel.refusal, 0);
+    } else if (entry->opcode != URING_OP_ASYNC_CANCEL && entry->fd < 0) {
+        post(entry->user_data, -EBADF, 0);
     } else if (entry->opcode == URING_OP_ASYNC_CANCEL) {
         cancel(entry);
     } else {
         request *one = add(entry);
-        if (!is_lasting_poll(one) && happens(kernel.faults.fail_entry)) end(one, errors[fake_kernel_draw(is_transfer(entry) ? 3 : 2)]);
+        if (is_transfer(entry) && happens(kernel.faults.refuse_itself)) end(one, -EACCES);
+        else if (!is_lasting_poll(one) && happens(kernel.faults.fail_entry)) end(one, errors[fake_kernel_draw(is_transfer(entry) ? 3 : 2)]);
         else if (chooses_buffer(entry) && happens(kernel.faults.choose_early)) choose_early(one);
         else if (!chooses_buffer(entry) && !happens(kernel.faults.late)) try_to_end(one);
     }

@@ -5,7 +5,8 @@
  * What it draws: rings of a few entries, a thread that watches them or sleeps, entries left in the submission ring, enters that
  * fail (EINTR, EAGAIN, EBUSY), completions held back for want of room, late ones, and some told again after their op has ended,
  * short transfers, buffers of its own choice, some chosen before anything has come, results of EAGAIN, EINTR and ENOBUFS, a
- * lasting op that ends, and cancellations that come too late, take long, or are missed.
+ * lasting op that ends, cancellations that come too late, take long, or are missed, opcodes and cancellations that it refuses from
+ * some moment on, and transfers that fail by themselves with the same error (EACCES).
  */
 #ifndef RINGSPUN_FAKE_KERNEL_H
 #define RINGSPUN_FAKE_KERNEL_H

@@ -135,7 +135,7 @@ static bool start(worker *self, rs_request *request, bool endless) {
 static void check_error(const worker *self) {
     int64_t error = self->task.result;
     if (self->task.wake != RS_WAKE_VALUE || error >= 0) return;
-    bool known = error == -ENOBUFS || error == -EPIPE || error == -ECONNRESET || error == -EBADF;
+    bool known = error == -ENOBUFS || error == -EACCES || error == -EPIPE || error == -ECONNRESET || error == -EBADF;
     if (!known) fail("an error that nothing explains", (uint64_t)-error, 0);
 }
 

@@ -62,6 +62,16 @@ typedef struct {
     int64_t tv_nsec;
 } uring_timespec;
 
+/* Of URING_REGISTER_SYNC_CANCEL. */
+typedef struct {
+    uint64_t address;
+    int32_t fd;
+    uint32_t flags;
+    uring_timespec timeout;
+    uint8_t opcode, reserved1[7];
+    uint64_t reserved2[3];
+} uring_sync_cancel;
+
 typedef struct {
     uint8_t opcode, reserved1;
     uint16_t flags;
@@ -152,11 +162,13 @@ enum {
 #define URING_REGISTER_PROBE 8
 #define URING_REGISTER_IOWQ_MAX_WORKERS 19
 #define URING_REGISTER_BUFFER_RING 22
+#define URING_REGISTER_SYNC_CANCEL 24
 #define URING_PROBE_SUPPORTED (1u << 0)
 
 _Static_assert(sizeof(uring_sqe) == 64, "the kernel's submission entry has 64 bytes");
 _Static_assert(sizeof(uring_cqe) == 16, "the kernel's completion entry has 16 bytes");
 _Static_assert(sizeof(uring_buffer) == 16, "the kernel's buffer entry has 16 bytes");
+_Static_assert(sizeof(uring_sync_cancel) == 64, "what the kernel takes for a cancellation has 64 bytes");
 _Static_assert(sizeof(uring_params) == 120, "the kernel's parameters have 120 bytes");
 
 #endif

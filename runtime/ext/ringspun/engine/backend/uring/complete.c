@@ -81,8 +81,12 @@ static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint
 }
 
 static void complete_lasting(rs_machine *machine, rs_op *op, int64_t result, uint32_t flags) {
-    bool unwanted = rs_op_is_unwanted(op), goes_on = was_interrupted(result) || result == -EAGAIN;
+    bool by_try = uring_of(op)->for_readiness && result >= 0;
+    if (RS_UNLIKELY(by_try)) result = rs_op_calls[op->request.kind].attempt(machine, &op->request);
+    bool unwanted = rs_op_is_unwanted(op), goes_on = was_interrupted(result) || result == -EAGAIN || (by_try && result >= 0);
+    if (!(flags & URING_CQE_MORE) && !by_try && uring_doubts(machine, op, result)) return;
     if (result >= 0) op->owner->brought(machine, op, result);
+    if (by_try) unwanted = rs_op_is_unwanted(op);
     RS_CHECK(op->state == RS_OP_SUBMITTED); /* whatever its owner has done about that */
     if (flags & URING_CQE_MORE) return;
     if (goes_on && !unwanted) uring_submit(machine, op);
@@ -123,6 +127,7 @@ static int64_t take_buffer(rs_machine *machine, rs_op *op, const uring_cqe *cqe)
 void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
     int64_t result = cqe->result;
     RS_CHECK(cqe->user_data == rs_op_id(op) && op->state == RS_OP_SUBMITTED);
+    if (RS_UNLIKELY(uring_of(op)->asks) && !uring_is_own_answer(machine, op, &result)) return;
     if (RS_UNLIKELY(rs_op_lasts(op))) {
         complete_lasting(machine, op, result, cqe->flags);
         return;
@@ -140,6 +145,7 @@ void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
     }
     if (RS_UNLIKELY(is_short)) uring_correct_position(op, result);
     if (cqe->flags & URING_CQE_BUFFER) result = take_buffer(machine, op, cqe);
+    if (RS_UNLIKELY(uring_doubts(machine, op, result))) return;
     if (judge(machine, op, &result)) {
         note_rest(machine, op, result, cqe->flags);
         if (result == -EAGAIN && rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) {

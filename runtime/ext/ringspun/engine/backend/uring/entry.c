@@ -191,6 +191,13 @@ uint8_t uring_opcode(uint32_t kind) {
     return calls[kind].opcode;
 }
 
+uint8_t uring_opcode_now(const rs_op *op) {
+    const uring_op *way = uring_of(op);
+    RS_CHECK(!(way->for_readiness && way->by_recv));
+    if (way->for_readiness) return URING_OP_POLL_ADD;
+    return way->by_recv ? URING_OP_RECV : uring_opcode(op->request.kind);
+}
+
 /* --- how the kernel is asked --- */
 
 /* As is what is tried inline: see try_stream. */
@@ -250,6 +257,13 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
     way->by_worker = file && (machine->options.offload_files || rs_request_len(&op->request) > COPY_MAX);
 }
 
+void uring_choose_readiness(rs_op *op) {
+    uring_op *way = uring_of(op);
+    RS_CHECK(rs_op_kinds[op->request.kind].side != RS_SIDE_NONE);
+    way->by_worker = way->by_recv = way->poll_first = way->from_pool = way->moves_position = false;
+    way->for_readiness = true;
+}
+
 static uint32_t readiness_of(const rs_op *op) {
     RS_CHECK(rs_op_kinds[op->request.kind].side != RS_SIDE_NONE);
     if (op->request.kind == RS_OP_POLL) return op->request.poll.events | POLLRDBAND;
@@ -263,12 +277,9 @@ void uring_correct_position(const rs_op *op, int64_t written) {
     if (lseek(op->request.fd, 0, SEEK_CUR) == way->position) lseek(op->request.fd, way->position + written, SEEK_SET);
 }
 
-void uring_fill(uring_sqe *sqe, rs_op *op) {
-    RS_CHECK(op->state == RS_OP_SUBMITTED && sqe->opcode == URING_OP_NOP);
-    RS_CHECK(op->generation != 0 && !(rs_op_id(op) & (rs_id)1 << 31)); /* what other names have (state.h) */
+static void fill_plain(uring_sqe *sqe, rs_op *op) {
     const uring_call *call = &calls[op->request.kind];
     uring_op *way = uring_of(op);
-    sqe->user_data = rs_op_id(op);
     sqe->fd = op->request.fd;
     if (way->for_readiness) {
         sqe->opcode = URING_OP_POLL_ADD;
@@ -282,7 +293,31 @@ void uring_fill(uring_sqe *sqe, rs_op *op) {
         sqe->buffer_group = URING_POOL_GROUP;
     }
     if (way->poll_first) sqe->priority = URING_RECVSEND_POLL_FIRST;
-    sqe->opcode = way->by_recv ? URING_OP_RECV : call->opcode;
+    sqe->opcode = uring_opcode_now(op);
     if (way->by_recv) fill_recv(sqe, op);
     else call->fill(sqe, op);
+}
+
+/* The same of no descriptor, of no path, of a process that there cannot be: it has no effect, and where the ring does such things the
+ * kernel finds nothing wrong but that. */
+static void fill_question(uring_sqe *sqe, rs_op *op) {
+    uring_sqe plain = {0};
+    fill_plain(&plain, op);
+    sqe->opcode = plain.opcode;
+    sqe->flags = plain.flags;
+    sqe->priority = plain.priority;
+    sqe->buffer_group = plain.buffer_group;
+    sqe->fd = -1;
+    if (plain.opcode != URING_OP_WAITID) return;
+    sqe->fd = INT32_MAX;
+    sqe->len = P_PID;
+    sqe->file_index = WEXITED | WNOHANG | WNOWAIT;
+}
+
+void uring_fill(uring_sqe *sqe, rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED && sqe->opcode == URING_OP_NOP);
+    RS_CHECK(op->generation != 0 && !(rs_op_id(op) & (rs_id)1 << 31)); /* what other names have (state.h) */
+    sqe->user_data = rs_op_id(op);
+    if (RS_UNLIKELY(uring_of(op)->asks)) fill_question(sqe, op);
+    else fill_plain(sqe, op);
 }

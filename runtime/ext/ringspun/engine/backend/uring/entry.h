@@ -24,6 +24,10 @@ typedef struct {
     bool has_side : 1;          /* of its descriptor: those that come later wait behind it */
     bool cancel_waits_for_entry : 1;
     bool cancel_missed : 1;     /* in `missed` */
+    /* The ring may have refused it. */
+    bool asks : 1;              /* in its place the kernel is asked whether the ring does such things */
+    bool asked : 1;             /* it was: once is enough */
+    int32_t doubted;            /* asks: the answer to the op itself, -errno */
     int64_t position;           /* moves_position: where it was before */
 } uring_op;
 
@@ -38,6 +42,12 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first);
 
 /* Looked up for a descriptor of others. */
 rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op);
+
+/* What the op as it is chosen now asks the ring for. */
+uint8_t uring_opcode_now(const rs_op *op);
+
+/* It waits for readiness from now on, and then we try ourselves. */
+void uring_choose_readiness(rs_op *op);
 
 /* Into a cleared entry. */
 void uring_fill(uring_sqe *sqe, rs_op *op);

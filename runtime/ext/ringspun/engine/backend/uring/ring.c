@@ -133,19 +133,33 @@ static void find_fields(uring_ring *ring, const uring_params *params) {
 /* More are no signals. */
 #define INTERRUPTIONS_MAX 1000
 
-/* A filter may let the ring be made and forbid its use. */
-static int try_it(uring_ring *ring) {
-    uring_sqe *sqe = uring_ring_next(ring);
-    if (!sqe) return NONSENSE; /* of a ring that is full before its first entry */
-    sqe->opcode = URING_OP_NOP;
-    int error = uring_ring_wait(ring, RS_NEVER), interruptions = 0;
-    while ((error == -EINTR && ++interruptions < INTERRUPTIONS_MAX) || (error == 0 && !uring_ring_has_completions(ring))) {
-        error = uring_ring_wait(ring, RS_NEVER);
+bool uring_may_refuse(int64_t result) {
+    if (RS_LIKELY(result >= 0)) return false;
+    switch (-result) {
+    case EACCES: case EPERM: case EINVAL: case ENOSYS: case EOPNOTSUPP: return true;
+    default: return false;
     }
-    uring_cqe cqe = {0};
-    if (error) return error;
-    uring_ring_take(ring, &cqe);
-    return cqe.result;
+}
+
+/* A filter may let the ring be made and forbid its use, or the use of what nothing else can do: to wait for readiness, here of no
+ * descriptor, and to cancel, here what is not there. */
+static int try_it(uring_ring *ring) {
+    static const uint8_t needed[] = {URING_OP_NOP, URING_OP_POLL_ADD, URING_OP_ASYNC_CANCEL};
+    uint32_t asked = 0, answered = 0, interruptions = 0;
+    while (answered < sizeof(needed)) {
+        for (uring_sqe *sqe; asked < sizeof(needed) && (sqe = uring_ring_next(ring)); asked++) {
+            sqe->opcode = needed[asked];
+            sqe->fd = -1;
+        }
+        if (asked == 0) return NONSENSE; /* of a ring that is full before its first entry */
+        int error = uring_ring_wait(ring, RS_NEVER);
+        if (error == -EINTR && ++interruptions < INTERRUPTIONS_MAX) continue;
+        if (error) return error;
+        for (uring_cqe cqe; uring_ring_take(ring, &cqe); answered++) {
+            if (uring_may_refuse(cqe.result)) return cqe.result;
+        }
+    }
+    return 0;
 }
 
 int uring_ring_probe(uring_ring *ring, bool supported[URING_OP_LAST + 1]) {

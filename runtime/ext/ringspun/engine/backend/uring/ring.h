@@ -51,6 +51,9 @@ typedef struct {
 int uring_ring_open(uring_ring *ring, const uring_system *system, const uring_wishes *wishes, char *why, size_t why_size);
 void uring_ring_close(uring_ring *ring);
 
+/* An answer by which a ring refuses something whatever it is about. Some ops themselves have these answers as well. */
+bool uring_may_refuse(int64_t result);
+
 /* Which opcodes the kernel knows: 0 or -errno. */
 int uring_ring_probe(uring_ring *ring, bool supported[URING_OP_LAST + 1]);
 

@@ -27,7 +27,8 @@ typedef struct {
     uring_ring ring;
     int wake;
     bool is_open;               /* the ring */
-    int lost;                   /* what io_uring_enter has answered for good: -errno; 0: nothing */
+    int lost;                   /* what a call without which the ring is of no use has answered for good: -errno; 0: nothing */
+    const char *lost_by;        /* which one */
     rs_fruitless looks, waits;
     bool wake_armed;
     uring_cqe *backlog;         /* completions that were taken out of the ring, and whose ops do not know of them yet */
@@ -42,7 +43,9 @@ typedef struct {
     uring_pool *pool;           /* made when the first op asks for it */
     bool no_pool;
     int64_t cancel_again_ns;    /* when it is asked again for those; 0: there are none */
-    bool supported[URING_OP_LAST + 1];
+    bool supported[URING_OP_LAST + 1]; /* as the kernel has said, and has not refused since */
+    bool cancel_refused;        /* an entry cancels nothing: a call does it */
+    bool wake_once;             /* a poll that lasts was refused: the one for the wake is asked for anew each time */
     bool poll_first;
 } uring_state;
 
@@ -59,5 +62,21 @@ void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe);
 
 /* One try of our own. False: the op goes on waiting. */
 bool uring_try_again(rs_machine *machine, rs_op *op);
+
+/* True: that answer may be a refusal of the ring's, and the kernel is asked. The op goes on. */
+bool uring_doubts(rs_machine *machine, rs_op *op, int64_t result);
+
+/* What the kernel says to that. True: the first answer is the op's own, and stands in `result`. False: the ring does no such things,
+ * and the op goes on in another way. */
+bool uring_is_own_answer(rs_machine *machine, rs_op *op, int64_t *result);
+
+/* Without the ring's doing what the op is for: by a worker, or by readiness and a try. */
+void uring_take_other_way(rs_machine *machine, rs_op *op);
+
+/* Asks the kernel to cancel an op (NULL: all), where an entry cannot. False: it has missed it. */
+bool uring_cancel_by_call(rs_machine *machine, const rs_op *op);
+
+/* The ring is of no use any more. */
+void uring_lose(rs_machine *machine, const char *call, int64_t answer);
 
 #endif

@@ -82,6 +82,7 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     if (error) return refuse(machine, state, error, "eventfd");
     state->is_open = true;
     state->lost = 0;
+    state->cancel_refused = state->wake_once = false;
     state->looks = state->waits = (rs_fruitless){0};
     return 0;
 }
@@ -136,14 +137,29 @@ static bool backlog_has_room(uring_state *state) {
     return true;
 }
 
+/* One that lasts reports a wake once, and any other for as long as nobody has read it. */
+static void note_wake(uring_state *state, const uring_cqe *cqe) {
+    if (!(cqe->flags & URING_CQE_MORE)) state->wake_armed = false;
+    if (RS_UNLIKELY(uring_may_refuse(cqe->result))) {
+        if (state->wake_once) state->lost = cqe->result, state->lost_by = "IORING_OP_POLL_ADD";
+        state->wake_once = true;
+    }
+    if (RS_UNLIKELY(state->wake_once) && cqe->result > 0) rs_wake_clear(state->wake);
+}
+
 /* Makes room in the ring, and touches no op. */
 static void fetch(uring_state *state) {
     uring_cqe cqe;
     while (state->is_open && backlog_has_room(state) && uring_ring_take(&state->ring, &cqe)) {
-        if (cqe.user_data == NAME_WAKE && !(cqe.flags & URING_CQE_MORE)) state->wake_armed = false;
+        if (cqe.user_data == NAME_WAKE) note_wake(state, &cqe);
         if (cqe.user_data == NAME_WAKE || cqe.user_data == NAME_IGNORED) continue;
         state->backlog[state->backlog_len++] = cqe;
     }
+}
+
+static void lose_entry(uring_state *state, int answer) {
+    state->lost = answer;
+    state->lost_by = "io_uring_enter";
 }
 
 /* The kernel holds completions back for want of room, and takes nothing before they are fetched:
@@ -152,7 +168,7 @@ static void ask(uring_state *state, int (*call)(uring_ring *ring)) {
     for (int tries = 0; tries < 2 && !state->lost; tries++) {
         int answer = call(&state->ring);
         RS_CHECK(answer <= 0);
-        if (RS_UNLIKELY(rs_is_lost_by_now(&state->looks, answer))) state->lost = answer;
+        if (RS_UNLIKELY(rs_is_lost_by_now(&state->looks, answer))) lose_entry(state, answer);
         if (RS_LIKELY(answer != -EBUSY)) return;
         fetch(state);
     }
@@ -329,12 +345,13 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
         return;
     }
     uint8_t opcode = uring_opcode(op->request.kind);
-    if (RS_UNLIKELY(opcode == URING_OP_NOP || !state->supported[opcode])) {
+    if (RS_UNLIKELY(opcode == URING_OP_NOP || (!state->supported[opcode] && rs_op_does_without(machine, op)))) {
         RS_CHECK(rs_op_calls[op->request.kind].execute != NULL);
         rs_workers_submit(&state->workers, op);
         return;
     }
     uring_choose_way(machine, op, state->poll_first);
+    if (RS_UNLIKELY(!state->supported[uring_opcode_now(op)])) uring_choose_readiness(op);
     if (uring_of(op)->for_readiness) rs_op_goes_by_number(machine, op);
     bool short_of_memory = !reserve_lines(machine);
     short_of_memory |= (op->request.options & RS_REQUEST_ANY_BUFFER) && !choose_buffer(machine, op);
@@ -348,6 +365,40 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
     }
     if (uring_of(op)->by_worker) machine->metrics.ops_offloaded++;
     if (RS_LIKELY(!must_wait_behind(machine, op))) uring_submit(machine, op);
+}
+
+void uring_take_other_way(rs_machine *machine, rs_op *op) {
+    if (rs_op_is_unwanted(op)) {
+        uring_finish(machine, op, -ECANCELED);
+    } else if (rs_op_does_without(machine, op)) {
+        if (uring_of(op)->has_side) give_up_side(machine, op);
+        *uring_of(op) = (uring_op){0};
+        rs_workers_submit(&uring_state_of(machine)->workers, op);
+    } else {
+        uring_choose_readiness(op);
+        rs_op_goes_by_number(machine, op);
+        if (RS_LIKELY(rs_op_lend(op))) uring_submit(machine, op);
+        else uring_finish(machine, op, RS_NO_MEMORY);
+    }
+}
+
+/* The kernel was just moving the op from one place to another, or its thread took no notice. Mostly the op has ended, and its
+ * completion is on its way. https://man7.org/linux/man-pages/man3/io_uring_prep_cancel.3.html (-ENOENT, -EALREADY) */
+#define CANCEL_AGAIN_NS 1000000
+
+static void wake_to_cancel(rs_machine *machine) {
+    int64_t next_ns = uring_state_of(machine)->cancel_again_ns;
+    if (next_ns != 0 && next_ns < machine->backend_deadline_ns) machine->backend_deadline_ns = next_ns;
+}
+
+/* It is asked again a little later. */
+static void miss(rs_machine *machine, rs_op *op) {
+    uring_state *state = uring_state_of(machine);
+    RS_CHECK(rs_op_is_unwanted(op) && !uring_of(op)->cancel_waits_for_entry);
+    if (!uring_of(op)->cancel_missed) rs_op_line_put(&state->missed, op);
+    uring_of(op)->cancel_missed = true;
+    if (state->cancel_again_ns == 0) state->cancel_again_ns = rs_now(machine) + CANCEL_AGAIN_NS;
+    wake_to_cancel(machine);
 }
 
 static void uring_cancel(rs_machine *machine, rs_op *op) {
@@ -365,6 +416,11 @@ static void uring_cancel(rs_machine *machine, rs_op *op) {
     }
     machine->attention = true;
     if (uring_of(op)->waits_for_entry || state->lost) return;
+    if (RS_UNLIKELY(state->cancel_refused)) {
+        hand_over(state);
+        if (!state->lost && !uring_cancel_by_call(machine, op)) miss(machine, op);
+        return;
+    }
     uring_sqe *sqe = next_entry(state);
     if (RS_UNLIKELY(!sqe)) {
         uring_of(op)->cancel_waits_for_entry = true;
@@ -429,18 +485,12 @@ static bool is_in_kernel(const rs_op *op) {
     return op->state == RS_OP_SUBMITTED && !op->offloaded && !elsewhere;
 }
 
-/* The kernel was just moving the op from one place to another, or its thread took no notice. Mostly the op has ended, and its
- * completion is on its way. https://man7.org/linux/man-pages/man3/io_uring_prep_cancel.3.html (-ENOENT, -EALREADY) */
-#define CANCEL_AGAIN_NS 1000000
-
 static void note_cancel(rs_machine *machine, rs_op *op, int32_t result) {
+    bool refused = uring_may_refuse(result);
+    if (RS_UNLIKELY(refused)) uring_state_of(machine)->cancel_refused = true;
     if (result >= 0 || !op || !is_in_kernel(op)) return;
-    RS_CHECK(rs_op_is_unwanted(op));
-    uring_state *state = uring_state_of(machine);
-    RS_CHECK(!uring_of(op)->cancel_waits_for_entry);
-    if (!uring_of(op)->cancel_missed) rs_op_line_put(&state->missed, op);
-    uring_of(op)->cancel_missed = true;
-    if (state->cancel_again_ns == 0) state->cancel_again_ns = rs_now(machine) + CANCEL_AGAIN_NS;
+    if (refused) uring_cancel(machine, op);
+    else miss(machine, op);
 }
 
 static void cancel_again(rs_machine *machine) {
@@ -448,17 +498,19 @@ static void cancel_again(rs_machine *machine) {
     if (RS_LIKELY(state->cancel_again_ns == 0)) return;
     if (rs_now(machine) >= state->cancel_again_ns) {
         state->cancel_again_ns = 0;
-        for (uint32_t i = 0; i < state->missed.len; i++) {
+        /* What is missed once more takes the place of one that was read before. */
+        uint32_t len = state->missed.len;
+        state->missed.len = 0;
+        for (uint32_t i = 0; i < len; i++) {
+            RS_CHECK(state->missed.len <= i);
             rs_op *op = rs_op_find(machine->ops, state->missed.names[i]);
             if (!op) continue;
             RS_CHECK(uring_of(op)->cancel_missed);
             uring_of(op)->cancel_missed = false;
             if (is_in_kernel(op)) uring_cancel(machine, op);
         }
-        state->missed.len = 0;
     }
-    int64_t next_ns = state->cancel_again_ns;
-    if (next_ns != 0 && next_ns < machine->backend_deadline_ns) machine->backend_deadline_ns = next_ns;
+    wake_to_cancel(machine);
 }
 
 static void complete_backlog(rs_machine *machine) {
@@ -510,7 +562,7 @@ static void do_without_kernel(rs_machine *machine) {
     if (state->is_open) {
         fetch(state);
         complete_backlog(machine);
-        rs_note_lost(machine, "io_uring_enter", state->lost);
+        rs_note_lost(machine, state->lost_by, state->lost);
         uring_ring_close(&state->ring);
         state->is_open = false;
     }
@@ -550,7 +602,7 @@ static bool arm_wake(uring_state *state) {
     sqe->opcode = URING_OP_POLL_ADD;
     sqe->fd = state->wake;
     sqe->op_flags = POLLIN;
-    sqe->len = URING_POLL_MULTISHOT;
+    sqe->len = state->wake_once ? 0 : URING_POLL_MULTISHOT;
     sqe->user_data = NAME_WAKE;
     state->wake_armed = true;
     return true;
@@ -600,7 +652,7 @@ static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
     }
     if (state->backlog_len == 0 && !uring_ring_has_completions(&state->ring)) {
         int answer = uring_ring_wait(&state->ring, delay_ns);
-        if (RS_UNLIKELY(rs_is_lost_by_now(&state->waits, answer))) state->lost = answer;
+        if (RS_UNLIKELY(rs_is_lost_by_now(&state->waits, answer))) lose_entry(state, answer);
         rs_nap_if_fruitless(&state->waits, state->wake, delay_ns);
     }
     fetch(state);
@@ -613,6 +665,7 @@ static void drop_backlog(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     for (; state->backlog_served < state->backlog_len; state->backlog_served++) {
         uring_cqe cqe = state->backlog[state->backlog_served];
+        if ((cqe.user_data & NAME_CANCEL) && uring_may_refuse(cqe.result)) state->cancel_refused = true;
         rs_op *op = rs_op_find(machine->ops, cqe.user_data);
         if (!op) continue;
         bool made = rs_op_kinds[op->request.kind].effect == RS_EFFECT_DESCRIPTOR && !uring_of(op)->for_readiness;
@@ -633,12 +686,18 @@ static uint32_t left_in_kernel(rs_machine *machine) {
 #define LEAVE_NS 500000000
 #define LEAVE_STEP_NS 5000000
 
-static void cancel_all(uring_state *state) {
+static void cancel_all(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
     RS_CHECK(state->is_open);
-    uring_sqe *sqe = next_entry(state);
-    if (sqe) *sqe = (uring_sqe){.opcode = URING_OP_ASYNC_CANCEL, .fd = -1, .op_flags = URING_CANCEL_ALL | URING_CANCEL_ANY};
+    if (RS_UNLIKELY(state->cancel_refused)) {
+        uring_cancel_by_call(machine, NULL);
+    } else {
+        uring_sqe *sqe = next_entry(state);
+        uint32_t every = URING_CANCEL_ALL | URING_CANCEL_ANY;
+        if (sqe) *sqe = (uring_sqe){.opcode = URING_OP_ASYNC_CANCEL, .fd = -1, .op_flags = every, .user_data = NAME_CANCEL};
+    }
     int answer = uring_ring_wait(&state->ring, LEAVE_STEP_NS);
-    if (RS_UNLIKELY(rs_is_lost_by_now(&state->waits, answer))) state->lost = answer;
+    if (RS_UNLIKELY(rs_is_lost_by_now(&state->waits, answer))) lose_entry(state, answer);
     rs_nap_if_fruitless(&state->waits, state->wake, LEAVE_STEP_NS);
 }
 
@@ -656,7 +715,7 @@ static void uring_leave(rs_machine *machine) {
     fetch(state);
     /* Nothing can be asked of a ring that is lost. */
     while (left_in_kernel(machine) > 0 && !state->lost && rs_now(machine) < until_ns) {
-        cancel_all(state);
+        cancel_all(machine);
         fetch(state);
     }
     leave_in_doubt(machine);
