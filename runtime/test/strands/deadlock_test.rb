@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/preloaded"
 require "support/strands"
 
 # When nothing runs and nothing can wake anybody. In processes of their own, because the tests' process has other threads;
@@ -197,6 +198,75 @@ class DeadlockTest < Minitest::Test
       puts strand.await
       machine.terminate(sleeper)
     RUBY
+  end
+
+  # A process that holds all threads of another one but the first, as a computer does that has no processor for them.
+  SIGNALS = <<~'RUBY'
+    X86 = RUBY_PLATFORM.start_with?("x86_64")
+    SIGPROCMASK, PTRACE, TGKILL = X86 ? [14, 101, 234] : [135, 117, 131]
+    Warning[:deprecated] = false # Kernel#syscall
+
+    def hold_back(signal)
+      set = [1 << (Signal.list.fetch(signal) - 1)].pack("Q")
+      syscall(SIGPROCMASK, 0, [set].pack("P").unpack1("J"), 0, 8) # SIG_BLOCK
+    end
+
+    def threads(pid) = Dir.children("/proc/#{pid}/task").map(&:to_i) - [pid]
+
+    def hold(thread)
+      syscall(PTRACE, 0x4206, thread, 0, 0) # PTRACE_SEIZE
+      syscall(PTRACE, 0x4207, thread, 0, 0) # PTRACE_INTERRUPT
+      Process.wait(thread, 0x40000000)
+    end
+
+    # nil: it has ended.
+    def sleeps(pid)
+      status = File.read("/proc/#{pid}/status")
+      status.match?(/^State:\sZ/) ? nil : status[/^voluntary_ctxt_switches:\s*(\d+)/, 1].to_i
+    end
+  RUBY
+
+  # It is under way for as long as nobody has taken it. It is let go when the machine has slept often enough to have given up.
+  def test_a_signal_that_is_long_on_its_way_is_hope
+    taker = Preloaded.env(File.expand_path("signal_taker.c", __dir__), "-pthread")
+    assert_child "woken\n", "#{SIGNALS}#{<<~'RUBY'}", env: taker
+      reader, writer = IO.pipe
+      strand = machine.spin { machine.park }
+      trap("USR1") { machine.schedule(strand, "woken") }
+      machine.yield
+      hold_back("USR1")
+      fork do
+        parent = Process.ppid
+        threads(parent).each { |thread| hold(thread) }
+        Process.kill("USR1", parent)
+        before = sleeps(parent)
+        writer << "sent"
+        sleep(0.001) while (now = sleeps(parent)) && now < before + 20
+      end
+      reader.readpartial(4)
+      puts strand.await
+    RUBY
+  end
+
+  # Nobody ever takes it.
+  def test_a_signal_that_is_held_back_is_no_hope
+    assert_child "Ringspun::DeadlockError\n", "#{SIGNALS}#{<<~'RUBY'}"
+      trap("USR1") { puts "taken" }
+      hold_back("USR1")
+      syscall(TGKILL, $$, $$, Signal.list["USR1"])
+      puts begin
+        machine.park
+      rescue Ringspun::DeadlockError => error
+        error.class
+      end
+    RUBY
+  end
+
+  def test_a_thread_that_computes_for_ever_is_no_hope
+    answer = child(<<~'RUBY', env: Preloaded.env(File.expand_path("spinner.c", __dir__), "-pthread"))
+      machine.park
+    RUBY
+    assert_match(/DeadlockError/, answer.err)
   end
 
   # Whoever lives may call machine.schedule.

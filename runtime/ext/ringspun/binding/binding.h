@@ -25,6 +25,20 @@ typedef struct rsb_runners {
     uint32_t let_go;            /* fibers since the last collection that no strand will use again */
 } rsb_runners;
 
+/* What a machine looks for while no strand can run and none is known to wake any. The last look is the one before a deadlock. */
+typedef enum { RSB_LOOK_FOR_OTHERS, RSB_LOOK_SOON, RSB_LOOK_FOR_SIGNALS, RSB_LOOK_LAST } rsb_look;
+
+/* Of more threads that run than these none is waited for. */
+#define RSB_RUNNING_MAX 8
+
+/* See core/pending.h. */
+typedef struct {
+    struct {
+        int32_t thread;         /* 0: the place is free */
+        int64_t used_ns;        /* what it had used of a processor when it was seen first */
+    } running[RSB_RUNNING_MAX];
+} rsb_pending;
+
 typedef struct rsb_machine {
     rs_machine engine;
     rs_rooms rooms;             /* the engine's */
@@ -62,8 +76,9 @@ typedef struct rsb_machine {
     struct rsb_outside_wait *outside_waits; /* in a simulation: waits for something real */
     VALUE spare[RSB_SPARE_MAX]; /* handles of strands that nobody has seen */
     uint32_t spare_len;
-    bool looked_for_signals;    /* for one more moment, before the present deadlock counts as one */
-    uint64_t looked_after_resumes; /* metrics.resumes, when it last did so because a strand had run */
+    rsb_look look;
+    rsb_pending pending;
+    uint64_t looked_after_resumes; /* metrics.resumes, when it last slept because a strand had run */
     char *scratch;              /* for bytes that are copied on before another strand runs; NULL: not needed yet */
 } rsb_machine;
 

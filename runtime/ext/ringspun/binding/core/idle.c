@@ -1,5 +1,6 @@
 /* idle: what the loop does while no strand is ready: it sleeps, takes interrupts of the thread, and ends a deadlock. */
 #include "inner.h"
+#include "pending.h"
 
 #include <ruby/ractor.h>
 
@@ -116,20 +117,23 @@ static bool ractor_may_wake_us(rs_machine *engine) {
     return state || count != INT2FIX(1);
 }
 
-/* A signal may have arrived that CRuby's timer thread has not passed on to this thread yet (rb_threadptr_check_signal in
- * thread.c). So the machine sleeps once more, for SIGNAL_LOOK_NS, before it calls this a deadlock. */
+/* A signal may have been sent that has not had its effect yet. When none is under way any more, the machine sleeps once more, for
+ * only then it takes interrupts: what the last signal has asked for is done before this counts as a deadlock. */
 static bool signal_may_come(rsb_machine *machine) {
-    machine->looked_for_signals = !machine->looked_for_signals && !rs_is_simulated(&machine->engine);
-    return machine->looked_for_signals;
+    if (rs_is_simulated(&machine->engine) || machine->look == RSB_LOOK_LAST) return false;
+    if (machine->look != RSB_LOOK_FOR_SIGNALS) rsb_pending_begin(&machine->pending);
+    machine->look = rsb_signal_is_pending(&machine->pending) ? RSB_LOOK_FOR_SIGNALS : RSB_LOOK_LAST;
+    return true;
 }
 
-/* What a strand waits for most often comes soon. So when one has run since the last look, the machine sleeps for SIGNAL_LOOK_NS
- * before it asks who is there that could wake any. */
+/* What a strand waits for most often comes soon. So when one has run since the last look, the machine sleeps for SOON_NS before it
+ * asks who is there that could wake any. */
 static bool may_come_soon(rsb_machine *machine) {
     uint64_t resumes = machine->engine.metrics.resumes;
     if (machine->looked_after_resumes == resumes || rs_is_simulated(&machine->engine)) return false;
     machine->looked_after_resumes = resumes;
-    return machine->looked_for_signals = true;
+    machine->look = RSB_LOOK_SOON;
+    return true;
 }
 
 /* Whether something outside of the machine may wake a strand. In a simulation only the end of a real thread and an outside wait
@@ -149,7 +153,7 @@ bool rsb_others_may_wake(rs_machine *engine) {
     rsb_machine *machine = engine->user;
     if (may_come_soon(machine)) return true;
     if (!others_may_wake(machine)) return signal_may_come(machine);
-    machine->looked_for_signals = false;
+    machine->look = RSB_LOOK_FOR_OTHERS;
     return true;
 }
 
@@ -169,15 +173,17 @@ void rsb_on_deadlock(rs_machine *engine, rs_strand *root) {
     rsb_deliver(machine, root->user, error);
 }
 
-/* How long the machine sleeps while only another thread can wake it, before it looks whether that thread still exists; and if
- * there is none, how long it waits for a signal. */
-#define OTHERS_LOOK_NS 1000000000
-#define SIGNAL_LOOK_NS 50000000
+/* How long the machine sleeps before it looks again. While only another thread can wake it, that is whether this one still exists. */
+#define OTHERS_NS 1000000000
+#define SOON_NS 50000000
+#define SIGNALS_NS 2000000
 
 /* Not beyond the engine's reminder: it is due then, although it is nothing that could wake a strand. */
 static int64_t next_look_ns(rsb_machine *machine) {
-    int64_t delay_ns = machine->looked_for_signals ? SIGNAL_LOOK_NS : OTHERS_LOOK_NS;
-    int64_t look_ns = rs_now(&machine->engine) + delay_ns, reminder_ns = rs_timers_earliest(&machine->engine.timers);
+    static const int64_t delays_ns[] = {
+        [RSB_LOOK_FOR_OTHERS] = OTHERS_NS, [RSB_LOOK_SOON] = SOON_NS, [RSB_LOOK_FOR_SIGNALS] = SIGNALS_NS, [RSB_LOOK_LAST] = SIGNALS_NS
+    };
+    int64_t look_ns = rs_now(&machine->engine) + delays_ns[machine->look], reminder_ns = rs_timers_earliest(&machine->engine.timers);
     return reminder_ns < look_ns ? reminder_ns : look_ns;
 }
 
@@ -222,7 +228,7 @@ static void wait_for_others(rsb_machine *machine, rs_strand *here) {
 void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision) {
     if (RS_UNLIKELY(rs_strands_live(&machine->engine.strands) == 0)) rsb_end_of_child(machine);
     if (decision.verdict == RS_SLEEP) {
-        machine->looked_for_signals = false;
+        machine->look = RSB_LOOK_FOR_OTHERS;
         sleep_interruptible(machine, here, decision.deadline_ns);
     } else if (!rs_break_deadlock(&machine->engine)) {
         wait_for_others(machine, here);
