@@ -22,7 +22,7 @@ static struct {
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found) {
     (void)service, (void)hints;
     *found = NULL;
-    if (strncmp(host, "good.", 5) == 0) return EAI_NONAME;
+    if (strncmp(host, "good.", 5) == 0 || strcmp(host, "localhost") == 0) return EAI_NONAME;
     pthread_mutex_lock(&resolver.lock);
     resolver.asked++;
     resolver.inside++;
@@ -167,6 +167,32 @@ OVER_KERNELS(no_more_names_are_looked_up_at_a_time_than_there_may_be_threads) {
     /* And they end when there is nothing to do. A ring has a thread of its own where one was asked for. */
     await_threads(threads + (subject->sqpoll ? 1 : 0));
     end(&d);
+}
+
+/* Which a file answers, whatever servers do. */
+OVER_KERNELS(a_name_of_this_computer_waits_for_no_place) {
+    driver d;
+    open_machine(&d, subject);
+    witness witness = {.when_asked = RS_LOOK_UPS_MAX, .name = "localhost"};
+    look_up_many(&d, "n.dead%d.test");
+    driver_spawn(&d, NULL, &witness.task, witness_step);
+    driver_run(&d);
+    CHECK_EQUAL(0, witness.answered);
+    CHECK_EQUAL(MANY - RS_LOOK_UPS_MAX, witness.waiting);
+    CHECK_EQUAL(MANY, answered());
+    end(&d);
+}
+
+TEST(names_that_are_known_here) {
+    static const char *const known[] = {"localhost", "LOCALHOST.", "a.localhost"}, *const others[] = {"", ".", "notlocalhost", "n.dead.test"};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) CHECK(rs_host_is_known(known[i]));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) CHECK(!rs_host_is_known(others[i]));
+    FILE *file = fopen("/etc/hosts", "r");
+    char line[4096], name[1025];
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, " %*[0-9a-fA-F:.] %1024[^# \t\n]", name) == 1) CHECK(rs_host_is_known(name));
+    }
+    if (file) fclose(file);
 }
 
 /* A thread that is left counts, for it may be there for long; what has not begun is gone at once. */

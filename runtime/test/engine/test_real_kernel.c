@@ -87,6 +87,32 @@ OVER_KERNELS(a_waiting_open_does_not_hold_up_other_work) {
     subject_remove_fifo(folder, path);
 }
 
+/* As many as there are threads for files, and more. */
+OVER_KERNELS(opens_that_wait_hold_up_no_work_on_files) {
+    enum { OPENS = 12 };
+    driver d;
+    const char *folder = subject_folder(), *path = subject_fifo(folder), *file = subject_path(folder, "file");
+    subject_open(&d, subject);
+    int fd = (int)scene_ask(&d, request_open(file, O_RDWR | O_CREAT)), opened[OPENS];
+    caller openers[OPENS] = {0}, syncer = {0};
+    for (int i = 0; i < OPENS; i++) scene_call(&d, &openers[i], request_open(path, O_RDONLY), 0, 0);
+    scene_call(&d, &syncer, request_fsync(fd), 10 * MS, 0);
+    driver_park_root(&d);
+    while (syncer.order == 0) driver_step(&d);
+    driver_unpark_root(&d);
+    CHECK_EQUAL(0, syncer.result);
+    for (int i = 0; i < OPENS; i++) CHECK_EQUAL(0, openers[i].order);
+    int other_end = open(path, O_RDWR | O_CLOEXEC);
+    driver_run(&d);
+    for (int i = 0; i < OPENS; i++) opened[i] = (int)openers[i].result;
+    close_all(&d, opened, OPENS);
+    close(other_end);
+    close_all(&d, &fd, 1);
+    CHECK_EQUAL(0, scene_end(&d));
+    unlink(file);
+    subject_remove_fifo(folder, path);
+}
+
 /* Made by somebody else, without O_NONBLOCK. */
 OVER_KERNELS(blocking_descriptors_do_not_block_the_machine) {
     driver d;

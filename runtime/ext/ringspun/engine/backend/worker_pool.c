@@ -249,6 +249,14 @@ static void *work(void *argument) {
 
 /* --- for the machine --- */
 
+bool rs_worker_pool_has_place(rs_worker_pool *pool, const char *host) {
+    RS_CHECK(pool->rules.by_zone);
+    pthread_mutex_lock(&pool->lock);
+    bool has = rs_zones_have_place(&pool->zones, host);
+    pthread_mutex_unlock(&pool->lock);
+    return has;
+}
+
 static bool enter_zone(rs_worker_pool *pool, job *mine, const rs_op *op) {
     if (!pool->rules.by_zone) return true;
     RS_CHECK(op->request.kind == RS_OP_RESOLVE);

@@ -24,6 +24,9 @@ typedef struct {
 
 typedef struct rs_worker_pool rs_worker_pool;
 
+/* by_zone: whether a look-up of that name would begin at once. */
+bool rs_worker_pool_has_place(rs_worker_pool *pool, const char *host);
+
 rs_worker_pool *rs_worker_pool_new(rs_machine *machine, const rs_worker_rules *rules);
 
 /* Ends the threads. Those that are at a job that was left end with it, and without the machine: the job takes over what

@@ -30,13 +30,19 @@ static rs_links *bucket_of(rs_zones *zones, const char *name, uint32_t len) {
     return &zones->buckets[(hash ^ hash >> 16) % RS_ZONE_BUCKETS];
 }
 
+static rs_zone *find(const rs_links *bucket, const char *name, uint32_t len) {
+    RS_EACH_LINKED(bucket, rs_zone, link, zone) {
+        if (is_named(zone, name, len)) return zone;
+    }
+    return NULL;
+}
+
 rs_zone *rs_zones_enter(rs_zones *zones, const char *host) {
     uint32_t len;
     const char *name = end_of_name(host, &len);
     rs_links *bucket = bucket_of(zones, name, len);
-    RS_EACH_LINKED(bucket, rs_zone, link, zone) {
-        if (is_named(zone, name, len)) return zone;
-    }
+    rs_zone *found = find(bucket, name, len);
+    if (found) return found;
     rs_zone *made = rs_try_alloc(sizeof(*made) + len);
     if (!made) return NULL;
     made->len = len;
@@ -54,6 +60,13 @@ static void forget_if_empty(rs_zones *zones, rs_zone *zone) {
 static bool may_begin(const rs_zones *zones, const rs_zone *zone) {
     RS_CHECK(zone->begun <= zones->begun && zones->begun <= zones->limit);
     return zone->begun < zones->limit - zones->begun;
+}
+
+bool rs_zones_have_place(const rs_zones *zones, const char *host) {
+    uint32_t len;
+    const char *name = end_of_name(host, &len);
+    const rs_zone *zone = find(bucket_of((rs_zones *)zones, name, len), name, len);
+    return zone ? rs_links_empty(&zone->waiting) && may_begin(zones, zone) : zones->begun < zones->limit;
 }
 
 static void begin(rs_zones *zones, rs_zone *zone) {

@@ -33,6 +33,9 @@ typedef struct {
 /* The zone of that name. Its look-up begins or waits next. NULL: there is no memory. */
 rs_zone *rs_zones_enter(rs_zones *zones, const char *host);
 
+/* Whether a look-up of that name could begin now. */
+bool rs_zones_have_place(const rs_zones *zones, const char *host);
+
 /* Begins with a look-up. False: it may not begin yet. */
 bool rs_zone_begin(rs_zones *zones, rs_zone *zone);
 

@@ -76,8 +76,11 @@ static inline bool rs_op_owner_is_gone(const rs_op *op) {
     return op->owner->is_gone && op->owner->is_gone(op);
 }
 
-/* Ops that nobody waits for may be under way beside those of the strands and the workers. */
+/* Ops that nobody waits for may be under way beside those of the strands and the workers: as many of files, and of opens. */
 #define RS_OPS_LEFT_MAX 64u
+
+/* The most opens and waits for children that workers are at, beside those that nobody waits for any more. */
+#define RS_OPENS_MAX 64u
 
 /* The most names that are looked up at a time, those included that nobody waits for any more. */
 #define RS_LOOK_UPS_MAX 64u

@@ -46,6 +46,7 @@ typedef struct {
     uint8_t makes;
     bool takes_nothing;         /* readiness alone: a cancellation that came first wins over its result */
     bool of_file;               /* waits for a file alone, and so for nobody */
+    bool of_others;             /* waits for somebody else, maybe for ever, and is not woken by readiness */
     bool takes_stream;          /* bytes out of a stream, in their order, unless flags say otherwise */
     bool never_waits;           /* the first try is the answer; only the simulation gets it */
 } rs_op_traits;

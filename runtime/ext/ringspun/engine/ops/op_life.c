@@ -387,7 +387,8 @@ uint32_t rs_descriptor_closing(rs_machine *machine, int fd) {
 
 /* A strand waits for one op at most, and only ops that a worker is at outlive their strand's wait. */
 static void open_ops(rs_machine *machine) {
-    rs_ops_init(machine->ops, machine->options.strands_max + machine->options.workers_max + RS_OPS_LEFT_MAX + RS_LOOK_UPS_MAX);
+    uint32_t by_workers = machine->options.workers_max + RS_OPENS_MAX + 2 * RS_OPS_LEFT_MAX + RS_LOOK_UPS_MAX;
+    rs_ops_init(machine->ops, machine->options.strands_max + by_workers);
 }
 
 static void close_ops(rs_machine *machine) { rs_ops_free(machine->ops); }

@@ -18,6 +18,7 @@ typedef struct {
     bool poll_first : 1;        /* without a first try, for we have just had ours */
     bool from_pool : 1;         /* into whichever buffer the kernel takes when bytes have come */
     bool moves_position : 1;    /* a write to a file, at the descriptor's own position */
+    bool is_of_others : 1;      /* it counts in `others` */
     /* Where it is. None of these: in the kernel. */
     bool waits_for_entry : 1;   /* in `line`: the ring was full, or it is handed over with others */
     bool waits_behind : 1;      /* another op on the same side of the descriptor came before */

@@ -44,6 +44,8 @@ typedef struct {
     bool no_pool;
     int64_t cancel_again_ns;    /* when it is asked again for those; 0: there are none */
     bool supported[URING_OP_LAST + 1]; /* as the kernel has said, and has not refused since */
+    uint32_t others;            /* ops in the kernel for which a thread of its own may wait for ever */
+    uint32_t others_most;       /* so many more threads the kernel may have by now */
     bool cancel_refused;        /* an entry cancels nothing: a call does it */
     bool wake_once;             /* a poll that lasts was refused: the one for the wake is asked for anew each time */
     bool poll_first;

@@ -40,8 +40,17 @@ static int open_wake(uring_state *state) {
  * many as it wants: with each may wait somebody on a stream that others read as well, for as long as nothing comes.
  * https://man7.org/linux/man-pages/man2/io_uring_register.2.html (IORING_REGISTER_IOWQ_MAX_WORKERS) */
 static void limit_workers(rs_machine *machine, uring_state *state) {
-    uint32_t limits[2] = {machine->options.workers_max, 0};
+    uint32_t limits[2] = {machine->options.workers_max + state->others_most, 0};
     state->ring.system->enregister(state->ring.fd, URING_REGISTER_IOWQ_MAX_WORKERS, limits, 2);
+}
+
+/* The kernel counts an open among those for files, although that of a FIFO waits for its other end, and maybe for ever. So for each of
+ * these that are under way at the same time there may be one thread more. */
+static void make_way_for_others(rs_machine *machine, uring_state *state) {
+    state->others++;
+    if (RS_LIKELY(state->others <= state->others_most) || state->others_most == RS_OPENS_MAX) return;
+    state->others_most++;
+    limit_workers(machine, state);
 }
 
 static int refuse(rs_machine *machine, uring_state *state, int error, const char *call) {
@@ -83,6 +92,7 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     state->is_open = true;
     state->lost = 0;
     state->cancel_refused = state->wake_once = false;
+    state->others = 0;
     state->looks = state->waits = (rs_fruitless){0};
     return 0;
 }
@@ -218,6 +228,7 @@ void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
     /* A poll takes nothing. So a cancellation that came first wins, also when the kernel learns of it too late. */
     if (op->request.kind == RS_OP_POLL && rs_op_is_unwanted(op)) result = -ECANCELED;
     if (uring_of(op)->has_side) give_up_side(machine, op);
+    if (uring_of(op)->is_of_others) uring_state_of(machine)->others--;
     rs_op_complete(machine, op, result);
 }
 
@@ -364,6 +375,10 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
         return;
     }
     if (uring_of(op)->by_worker) machine->metrics.ops_offloaded++;
+    if (rs_request_traits(&op->request)->of_others) {
+        uring_of(op)->is_of_others = true;
+        make_way_for_others(machine, state);
+    }
     if (RS_LIKELY(!must_wait_behind(machine, op))) uring_submit(machine, op);
 }
 
@@ -372,6 +387,7 @@ void uring_take_other_way(rs_machine *machine, rs_op *op) {
         uring_finish(machine, op, -ECANCELED);
     } else if (rs_op_does_without(machine, op)) {
         if (uring_of(op)->has_side) give_up_side(machine, op);
+        if (uring_of(op)->is_of_others) uring_state_of(machine)->others--;
         *uring_of(op) = (uring_op){0};
         rs_workers_submit(&uring_state_of(machine)->workers, op);
     } else {
