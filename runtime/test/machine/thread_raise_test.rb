@@ -69,4 +69,33 @@ class ThreadRaiseTest < Minitest::Test
     RUBY
     assert_equal "[:raised, :quiet]\n0\n", answer.out, answer.err
   end
+
+  # One byte and one descriptor, by the system call itself: UNIXSocket#send_io gives the GVL away.
+  SEND = <<~'RUBY'
+    require "support/seccomp"
+    def send_descriptor(socket, io)
+      vector = [data = "x", data.bytesize].pack("PQ")
+      control = [20, Socket::SOL_SOCKET, Socket::SCM_RIGHTS, io.fileno].pack("QllIx4")
+      header = [0, 0, vector, 1, control, control.bytesize, 0].pack("QLx4PQPQLx4")
+      syscall(Seccomp::NUMBERS[:sendmsg], socket.fileno, [header].pack("P").unpack1("J"), 0)
+    end
+  RUBY
+
+  # The descriptors that nobody gets are closed.
+  ["machine.recv_fd(one.fileno)", 'machine.recvmsg(one.fileno, +"", 1)',
+   'machine.recvmsg(one.fileno, +"", 1, Socket::MSG_WAITALL)'].each do |call|
+    define_method("test_#{call[/recv\w+/]}_#{call.count(",")}") do
+      answer = child(<<~RUBY)
+        #{PROGRAM}
+        #{SEND}
+        machine.poll(other.fileno, :writable)
+        before = open_ones
+        in_same_moment(-> { send_descriptor(other, $stderr) }) { #{call} }
+        p open_ones - before
+        send_descriptor(other, $stderr)
+        p machine.recv_fd(one.fileno).class
+      RUBY
+      assert_equal "[:raised, :quiet]\n0\nInteger\n", answer.out, answer.err
+    end
+  end
 end

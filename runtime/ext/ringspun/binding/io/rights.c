@@ -152,6 +152,20 @@ static void fail_for_lost(void) {
              "close some, or raise it (`ulimit -n`)", (unsigned long long)limit.rlim_cur);
 }
 
+static VALUE raise_pending(VALUE machine) {
+    rsb_raise_pending((rsb_machine *)machine);
+    return Qnil;
+}
+
+/* What was raised for the thread as the message came is raised in this call. Then nobody gets the descriptors. */
+static void raise_and_close(rsb_machine *machine, const message *answer) {
+    int state = 0, first;
+    rb_protect(raise_pending, (VALUE)machine, &state);
+    if (RS_LIKELY(!state)) return;
+    rsb_rights_in(&answer->header, answer->control, 0, &first);
+    rb_jump_tag(state);
+}
+
 /* Receives a descriptor from a Unix socket, and one byte with it. Further bytes can be received after that, unless the socket
  * keeps message boundaries.
  *
@@ -172,7 +186,10 @@ static VALUE machine_recv_fd(VALUE self, VALUE socket) {
     message *block = new_message(&request, sizeof(block->control)), answer;
     int64_t bytes = rs_try(&machine->engine, &request);
     if (bytes == -EAGAIN) {
-        bytes = rsb_perform(machine, &request, &(rsb_op_wait){.answer = &answer, .answer_size = sizeof(answer)});
+        rsb_op_wait wait = {.answer = &answer, .answer_size = sizeof(answer), .takes_bytes_first = true};
+        bytes = rsb_perform(machine, &request, &wait);
+        if (bytes >= 0) raise_and_close(machine, &answer);
+        else rsb_raise_pending(machine);
     } else {
         answer = *block;
         free(block);

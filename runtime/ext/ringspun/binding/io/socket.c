@@ -401,6 +401,7 @@ static void close_received(const message *answer) {
 }
 
 typedef struct {
+    rsb_machine *machine;
     const rsb_target *target;
     VALUE own;                  /* the String used instead of a slice, or the target's buffer */
     const message *answer;
@@ -416,6 +417,7 @@ static VALUE hand_over(VALUE argument) {
         memcpy(target->address, RSTRING_PTR(r->own), bytes);
     }
     rsb_target_filled(target, r->bytes);
+    rsb_raise_pending(r->machine);
     const struct msghdr *header = &r->answer->header;
     VALUE address = rb_str_new((char *)&r->answer->address, header->msg_name ? (long)header->msg_namelen : 0);
     int flags = header->msg_flags & ~MSG_CMSG_CLOEXEC;
@@ -469,7 +471,7 @@ static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
         bytes = receive_rest(machine, &rest, bytes, own);
     }
     int state = 0;
-    VALUE result = rb_protect(hand_over, (VALUE)&(received){&target, own, &answer, bytes}, &state);
+    VALUE result = rb_protect(hand_over, (VALUE)&(received){machine, &target, own, &answer, bytes}, &state);
     RB_GC_GUARD(own);
     if (RS_UNLIKELY(state)) {
         if (!rs_is_simulated(&machine->engine)) close_received(&answer);
