@@ -124,6 +124,15 @@ class SchedulerContractTest < HookCase
         assert_equal IO::WRITABLE, scheduler.io_wait(Struct.new(:fileno).new(writer.fileno), IO::WRITABLE, nil)
       end
     end
+
+    define_method("test_a_number_beyond_all_that_a_machine_takes_#{name}") do
+      in_strand(contract) do |scheduler|
+        error = assert_raises(Ringspun::UnsupportedError) do
+          scheduler.read(Struct.new(:fileno).new(4_194_304), IO::Buffer.new(4), 1)
+        end
+        assert_match(/descriptor 4194304: a machine takes numbers below 4194304; .*RLIMIT_NOFILE/, error.message)
+      end
+    end
   end
 
   # --- where they differ ---

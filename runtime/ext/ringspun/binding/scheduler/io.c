@@ -19,45 +19,6 @@
 /* The most bytes of one op. */
 #define PIECE_MAX (1u << 20)
 
-static ID id_sort;
-
-/* --- what an IO is --- */
-
-/* The kind of an IO's descriptor is looked up once and kept in an instance variable of the IO, because the same number may later
- * mean another descriptor. For a frozen IO it is looked up every time. */
-enum { SORT_KIND = 7, SORT_SOCKET = 8, SORT_BYTES = 16, SORT_REPORTS_MORE = 32, SORT_BITS = 6 };
-
-/* Tries getsockopt(2) first: that takes less stack than rs_descriptor_classify. */
-RSB_APART static long look_up(rsb_machine *machine, int fd) {
-    int type = 0, family = 0;
-    socklen_t size = sizeof(int);
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return rs_descriptor_classify(fd);
-    if (!(fcntl(fd, F_GETFL) & O_NONBLOCK)) return RS_FD_BLOCKING;
-    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
-    if (!rs_descriptors_reserve(machine->engine.descriptors, fd)) rsb_fail_memory();
-    rs_descriptor_note(machine->engine.descriptors, fd, RS_FD_STREAM, true);
-    rs_socket_made(&machine->engine, fd, family, type);
-    const rs_descriptor *descriptor = rs_descriptor_find(machine->engine.descriptors, fd);
-    return RS_FD_STREAM | SORT_SOCKET | (descriptor->bytes ? SORT_BYTES : 0) | (descriptor->reports_more ? SORT_REPORTS_MORE : 0);
-}
-
-RSB_APART static VALUE look_at(rsb_machine *machine, VALUE io, int fd) {
-    VALUE known = LONG2FIX(((long)fd << SORT_BITS) | look_up(machine, fd));
-    if (RB_TYPE_P(io, T_FILE) && !OBJ_FROZEN(io)) rb_ivar_set(io, id_sort, known);
-    return known;
-}
-
-static void know(rsb_machine *machine, VALUE io, int fd) {
-    VALUE known = rb_attr_get(io, id_sort);
-    if (RS_UNLIKELY(NIL_P(known) || FIX2LONG(known) >> SORT_BITS != fd)) known = look_at(machine, io, fd);
-    long sort = FIX2LONG(known);
-    if (RS_UNLIKELY(!rs_descriptors_reserve(machine->engine.descriptors, fd))) rsb_fail_memory();
-    rs_descriptor_restore(machine->engine.descriptors, fd, (rs_fd_kind)(sort & SORT_KIND), sort & SORT_SOCKET, sort & SORT_BYTES,
-                          sort & SORT_REPORTS_MORE);
-}
-
-RSB_APART bool rsb_is_open_as(VALUE io, int fd) { return rsb_fd_of_io(io) == fd; }
-
 void rsb_fail_closed(void) {
     rsb_machine *machine = rsb_existing();
     if (machine) rsb_leave_hook(machine);
@@ -347,8 +308,8 @@ RSB_APART static int64_t step(transfer *t) {
     if (RS_LIKELY(result != -EAGAIN)) return result;
     /* The IO may have been reopened as something else. This check costs little compared with the wait for a file. */
     if (rs_fd_is_file(kind_of(t)) && !rs_fd_is_file(rs_descriptor_classify(t->request.fd))) {
-        look_at(t->machine, t->io, t->request.fd);
-        know(t->machine, t->io, t->request.fd);
+        rsb_sort_look_up(t->machine, t->io, t->request.fd);
+        rsb_sort_restore(t->machine, t->io, t->request.fd);
         result = try_once(t, &may_wait);
         if (result != -EAGAIN) return result;
     }
@@ -386,7 +347,7 @@ static int64_t transfer_all(transfer *t) {
     int64_t result;
     do {
         let_others(t);
-        know(t->machine, t->io, t->request.fd);
+        rsb_sort_restore(t->machine, t->io, t->request.fd);
         t->cut = t->waits = t->closed = false;
         t->request = (rs_request){.kind = t->request.kind, .fd = t->request.fd,
                                   .transfer = {.len = t->most - t->done, .offset = t->request.transfer.offset}};
@@ -462,7 +423,7 @@ RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE buff
 static VALUE run(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, unsigned what) {
     if ((what & ~AT_MOST) == RS_OP_PWRITE && RS_UNLIKELY(!rsb_has_gvl())) return write_without_gvl(io, buffer, from);
     rsb_machine *machine = rsb_hook_machine(self);
-    if (RS_LIKELY(serves(machine)) && RS_UNLIKELY(NIL_P(rb_attr_get(io, id_sort)))) look_at(machine, io, rb_io_descriptor(io));
+    if (RS_LIKELY(serves(machine)) && RS_UNLIKELY(!rsb_sort_is_known(io))) rsb_sort_look_up(machine, io, rb_io_descriptor(io));
     return transfer_known(machine, io, buffer, from, length, offset, what);
 }
 
@@ -609,7 +570,7 @@ static VALUE most_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE o
 }
 
 void rsb_init_scheduler_io(void) {
-    id_sort = rb_intern("ringspun_sort");
+    rsb_init_scheduler_sort();
     rb_define_method(rsb_cScheduler, "io_wait", scheduler_io_wait, 3);
     VALUE length_first = rb_define_module_under(rsb_cScheduler, "LengthFirst");
     rb_define_method(length_first, "io_read", least_read, 4);

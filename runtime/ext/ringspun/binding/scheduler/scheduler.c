@@ -1,5 +1,5 @@
 /* scheduler: Ringspun::Scheduler, the fiber scheduler, by whose hooks plain Ruby code waits in strands. Here: the hooks for
- * locks, time and fibers, and the close.
+ * locks, time and fibers.
  *
  * CRuby calls `unblock` with a fiber; block_waits says which strand waits in that fiber. By then CRuby has removed the waiter
  * from the list of the lock, the queue or the thread, so an unblock must neither be lost nor end another wait. From the same
@@ -10,15 +10,9 @@
 #include <ruby/st.h>
 
 VALUE rsb_cScheduler;
-static ID id_blocking, id_set_scheduler, id_scheduler, id_alive_p, id_owner, id_block, id_kernel_sleep;
-static VALUE fiber_class, queue_class, timeout_message;
-
-typedef struct {
-    VALUE machine;              /* the machine that it serves; nil: none yet */
-    bool own;                   /* that machine was made for it, and is closed with it */
-    bool stays;                 /* it belongs to a Ringspun.run, which waits for its strands itself */
-    bool closed;
-} rsb_scheduler;
+static ID id_blocking, id_alive_p, id_owner, id_block, id_kernel_sleep;
+VALUE rsb_fiber_class;
+static VALUE queue_class, timeout_message;
 
 /* Waits of a machine in the hooks `block` and `kernel_sleep`. */
 typedef struct {
@@ -63,7 +57,7 @@ static VALUE scheduler_allocate(VALUE class) {
     return self;
 }
 
-static rsb_scheduler *get(VALUE self) {
+rsb_scheduler *rsb_scheduler_of(VALUE self) {
     rsb_scheduler *scheduler;
     TypedData_Get_Struct(self, rsb_scheduler, &scheduler_type, scheduler);
     return scheduler;
@@ -84,7 +78,7 @@ static bool is_bound(const rsb_scheduler *scheduler) {
  * strand's scheduler there. */
 static bool is_elsewhere(VALUE self) {
     rsb_machine *here = rsb_existing();
-    rsb_scheduler *scheduler = get(self);
+    rsb_scheduler *scheduler = rsb_scheduler_of(self);
     return is_bound(scheduler) && (!here || here->self != scheduler->machine) && rb_fiber_scheduler_get() != self;
 }
 
@@ -109,6 +103,8 @@ static rsb_machine *machine_of(VALUE self) {
     return machine;
 }
 
+void rsb_scheduler_bind(VALUE self) { machine_of(self); }
+
 rsb_machine *rsb_hook_machine(VALUE self) {
     rsb_machine *machine = machine_of(self);
     return RS_UNLIKELY(!machine || rsb_between_strands(machine)) ? NULL : machine;
@@ -122,7 +118,7 @@ rsb_machine *rsb_parking_machine(VALUE self, const char *what) {
 }
 
 VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument) {
-    return rb_block_call(fiber_class, id_blocking, 0, NULL, body, argument);
+    return rb_block_call(rsb_fiber_class, id_blocking, 0, NULL, body, argument);
 }
 
 /* --- locks --- */
@@ -336,7 +332,7 @@ static void forget_permit_by_queue(rsb_machine *machine) {
  * @since 0.1.0
  */
 static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
-    rsb_scheduler *scheduler = get(self);
+    rsb_scheduler *scheduler = rsb_scheduler_of(self);
     if (NIL_P(scheduler->machine)) return Qnil;
     rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
     if (rsb_is_gone(machine)) return Qnil;
@@ -457,7 +453,7 @@ static VALUE scheduler_fiber(VALUE self) {
  * @since 0.1.0
  */
 static VALUE scheduler_fiber_interrupt(VALUE self, VALUE target, VALUE exception) {
-    rsb_scheduler *scheduler = get(self);
+    rsb_scheduler *scheduler = rsb_scheduler_of(self);
     if (NIL_P(scheduler->machine)) return Qfalse;
     rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
     if (rsb_is_gone(machine)) return Qfalse;
@@ -472,128 +468,17 @@ static VALUE scheduler_fiber_interrupt(VALUE self, VALUE target, VALUE exception
     return Qtrue;
 }
 
-/* --- the end --- */
-
-static bool is_root(const rsb_machine *machine) { return rs_is_root(&machine->engine, rs_running(&machine->engine)); }
-
-static void wait_for_all(rsb_machine *machine) {
-    rs_scope *scope = machine->outermost;
-    while (scope->live > 0) {
-        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, 0, RS_NEVER, &scope->waiters, NULL, NULL);
-        if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
-    }
-}
-
-/* Raises the errors of strands that nobody has joined. */
-static void raise_unread(rsb_machine *machine) {
-    VALUE errors = rsb_unread_take_all(machine), first = rb_ary_shift(errors);
-    if (NIL_P(first)) return;
-    if (RARRAY_LEN(errors) > 0) rsb_suppress(first, errors);
-    rb_exc_raise(first);
-}
-
-/* Lets the strands run until all have ended. In a strand: lets the others run until those have ended that it has begun by
- * Fiber.schedule, and those that they have begun in turn; what they end with is reported as ever.
- *
- * May switch strands.
- *
- * @return [nil]
- * @raise [Exception] outside of all strands: the error of a strand that was not joined; {Ringspun.suppressed} lists the errors of
- *   others
- * @since 0.1.0
- */
-static VALUE scheduler_run(VALUE self) {
-    rsb_machine *machine = rsb_parking_machine(self, "run");
-    if (!is_root(machine)) {
-        rsb_scheduled_wait(machine);
-        return Qnil;
-    }
-    wait_for_all(machine);
-    raise_unread(machine);
-    return Qnil;
-}
-
-/* Whether the thread that this closes for ends by an error, a kill or an exit. */
-static VALUE scheduler_thread_fails_p(VALUE self) {
-    return !NIL_P(rb_errinfo()) && rsb_called_by_nobody("scheduler_close") ? Qtrue : Qfalse;
-}
-
-/* Like #run for a thread that fails. Its own error goes on, and those of strands are reported. */
-static VALUE cancel_all(VALUE self) {
-    rsb_machine *machine = rsb_parking_machine(self, "scheduler_close");
-    rs_scope_cancel(&machine->engine, &machine->outside, RS_CANCELLED_BY_CALL);
-    wait_for_all(machine);
-    rs_scope_forgive(&machine->engine, &machine->outside);
-    rb_funcall(machine->self, rb_intern("report_unread_errors"), 0);
-    return Qnil;
-}
-
-static VALUE close_machine(VALUE self) {
-    rsb_scheduler *scheduler = get(self);
-    scheduler->closed = true;
-    if (!scheduler->own || NIL_P(scheduler->machine)) return Qnil;
-    rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
-    bool usable = machine->open && rsb_existing() == machine && machine->engine.running != RS_NO_INDEX;
-    if (usable && is_root(machine)) rb_funcall(machine->self, rb_intern("close"), 0);
-    return Qnil;
-}
-
-/* Called at the end of the thread or program, or when another scheduler is set: calls {#run}, and closes the machine if it was
- * made for this scheduler. Where the thread ends by an error, a kill or an exit, the strands are cancelled first.
- *
- * May switch strands.
- *
- * @return [nil]
- * @raise (see #run)
- * @since 0.1.0
- */
-static VALUE scheduler_scheduler_close(VALUE self) {
-    rsb_scheduler *scheduler = get(self);
-    /* `closed` is not asked: a closed scheduler may have been set and used again. */
-    if (scheduler->stays || NIL_P(scheduler->machine) || rsb_is_gone(rsb_machine_any_thread(scheduler->machine))) {
-        scheduler->closed = true;
-        return Qnil;
-    }
-    bool fails = RTEST(scheduler_thread_fails_p(self));
-    return rb_ensure(fails ? cancel_all : scheduler_run, self, close_machine, self);
-}
-
-/* Closes the scheduler as `Fiber.set_scheduler(nil)` does.
- *
- * May switch strands.
- *
- * @return [nil]
- * @since 0.1.0
- */
-static VALUE scheduler_close(VALUE self) {
-    bool present = rb_funcall(fiber_class, id_scheduler, 0) == self;
-    return present ? rb_funcall(fiber_class, id_set_scheduler, 1, Qnil) : scheduler_scheduler_close(self);
-}
-
-/* @return [Boolean]
- * @since 0.1.0 */
-static VALUE scheduler_closed_p(VALUE self) { return get(self)->closed ? Qtrue : Qfalse; }
-
-/* For Ringspun.run. */
-static VALUE scheduler_stay(VALUE self) {
-    get(self)->stays = true;
-    machine_of(self);
-    return self;
-}
-
 void rsb_init_scheduler(void) {
     rsb_register_part(&part);
     id_blocking = rb_intern("blocking");
-    id_set_scheduler = rb_intern("set_scheduler");
-    id_scheduler = rb_intern("scheduler");
     id_alive_p = rb_intern("alive?");
     id_owner = rb_intern("owner");
     id_block = rb_intern("block");
     id_kernel_sleep = rb_intern("kernel_sleep");
     queue_class = rb_path2class("Thread::Queue");
     rb_gc_register_address(&queue_class);
-    fiber_class = rb_path2class("Fiber");
-    rb_gc_register_address(&fiber_class);
+    rsb_fiber_class = rb_path2class("Fiber");
+    rb_gc_register_address(&rsb_fiber_class);
     timeout_message = rb_obj_freeze(rb_str_new_cstr("execution expired"));
     rb_gc_register_address(&timeout_message);
     rsb_cScheduler = rb_define_class_under(rsb_mRingspun, "Scheduler", rb_cObject);
@@ -605,12 +490,7 @@ void rsb_init_scheduler(void) {
     rb_define_method(rsb_cScheduler, "timeout_after", scheduler_timeout_after, -1);
     rb_define_method(rsb_cScheduler, "fiber", scheduler_fiber, 0);
     rb_define_method(rsb_cScheduler, "fiber_interrupt", scheduler_fiber_interrupt, 2);
-    rb_define_method(rsb_cScheduler, "run", scheduler_run, 0);
-    rb_define_method(rsb_cScheduler, "scheduler_close", scheduler_scheduler_close, 0);
-    rb_define_method(rsb_cScheduler, "close", scheduler_close, 0);
-    rb_define_method(rsb_cScheduler, "closed?", scheduler_closed_p, 0);
-    rb_define_private_method(rsb_cScheduler, "thread_fails?", scheduler_thread_fails_p, 0);
-    rb_define_private_method(rsb_cScheduler, "stay", scheduler_stay, 0);
+    rsb_init_scheduler_close();
     rsb_init_scheduler_io();
     rsb_init_scheduler_select();
     rsb_init_scheduler_calls();

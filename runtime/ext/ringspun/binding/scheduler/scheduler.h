@@ -6,6 +6,17 @@
 
 #include <ruby/fiber/scheduler.h>
 
+typedef struct {
+    VALUE machine;              /* the machine that it serves; nil: none yet */
+    bool own;                   /* that machine was made for it, and is closed with it */
+    bool stays;                 /* it belongs to a Ringspun.run, which waits for its strands itself */
+    bool closed;
+} rsb_scheduler;
+
+rsb_scheduler *rsb_scheduler_of(VALUE self);
+/* It serves this thread's machine from now on. */
+void rsb_scheduler_bind(VALUE self);
+
 /* The machine that serves a hook of this thread. NULL: nothing may park now, because a signal handler or a finalizer has called
  * the hook while the machine switches, or this is a worker thread. The hook makes a plain call then, which blocks the thread. */
 rsb_machine *rsb_hook_machine(VALUE self);
@@ -27,10 +38,17 @@ NORETURN(void rsb_fail_closed(void));
 /* In a simulation: raises for a wait with a limit for something real, because virtual time does not pass meanwhile. */
 NORETURN(void rsb_fail_outside_time(const char *hook));
 
-extern VALUE rsb_cScheduler;
+/* The kind of an IO's descriptor is looked up once, and kept in the IO. The second tells the engine what is known, before a transfer. */
+VALUE rsb_sort_look_up(rsb_machine *machine, VALUE io, int fd);
+void rsb_sort_restore(rsb_machine *machine, VALUE io, int fd);
+bool rsb_sort_is_known(VALUE io);
+
+extern VALUE rsb_cScheduler, rsb_fiber_class;
 
 void rsb_init_scheduler(void);
+void rsb_init_scheduler_close(void);
 void rsb_init_scheduler_io(void);
+void rsb_init_scheduler_sort(void);
 void rsb_init_scheduler_select(void);
 void rsb_init_scheduler_calls(void);
 
