@@ -28,7 +28,12 @@ class Patience
   # @return [Object, nil] the answer
   def until_true
     answer = nil
-    answer = yield(left) until answer || over?
+    until answer
+      left = self.left
+      return unless left.positive?
+
+      answer = yield left
+    end
     answer
   end
 

@@ -93,7 +93,7 @@ bool rpg_copy_format_read(rpg_copy_format *format, VALUE options) {
 
 /* @param options [Array] the kind, and as Strings the delimiter, what NULL is, the quote and its escape
  * @param width [Integer] values of a row
- * @param described [Result, nil] which has the columns */
+ * @param columns [Result, nil] which has the columns */
 static VALUE rows_new(VALUE class, VALUE options, VALUE width, VALUE columns) {
     rpg_copy_rows *rows;
     VALUE self = TypedData_Make_Struct(class, rpg_copy_rows, &rows_type, rows);

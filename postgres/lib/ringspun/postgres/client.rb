@@ -23,8 +23,8 @@ module Ringspun
 
       # @param sql [String] one statement
       # @param params [Array<Object>] nil, true, false, String, Symbol, Integer, Float, BigDecimal, Rational, Time, Date,
-      #   {TimeOfDay}, {Interval}, Array, Set, Range, Hash (json), {Json}, Struct or Data (composites), IPAddr or {Bytes}. A String
-      #   in BINARY is bytes for a bytea, and text for any other type
+      #   {TimeOfDay}, {Interval}, Array, Set, Range, Hash (json), {Json}, Struct or Data (composites), IPAddr or {Bytes}. A
+      #   String in BINARY is bytes for a bytea, and text for any other type
       # @param timeout [Numeric, nil] seconds
       # @param idempotent [Boolean] whether it may be sent again when the connection ends before the answer has come
       # @return [Result]
@@ -132,7 +132,7 @@ module Ringspun
 
       def learn(oids, timeout) = types.learn(oids) { |sql, params| look_up(sql, params, timeout) }
 
-      # @raise what {#look_up} does
+      # Raises what {#look_up} does.
       def warn_of_names(result, timeout)
         result.__send__(:take_tables)&.each do |name, oids|
           tables = look_up("select oid::regclass::text from unnest($1::oid[]) oid", [oids], timeout).rows.flatten

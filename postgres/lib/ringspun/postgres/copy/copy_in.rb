@@ -39,10 +39,7 @@ module Ringspun
         self
       end
 
-      # (see #<<)
       alias write <<
-
-      # (see #<<)
       alias write_row <<
 
       # @return [Integer] bytes that were sent
