@@ -322,27 +322,33 @@ static mrb_value machine_await_resume(mrb_state *mrb, mrb_value self) {
     return await(mrb, rsm_machine_of(mrb), NULL, within, after_await_resume);
 }
 
+/* Its strand, also when it is concluded already and goes on. A call has that of its caller, which says nothing of it then. */
+static rs_id strand_of(mrb_state *mrb, rsm_machine *machine, mrb_value self, const rsm_evaluation *evaluation) {
+    rs_strand *strand = rs_strand_find(&machine->engine.strands, evaluation->strand);
+    if (!strand) return RS_NO_ID;
+    if (!rs_is_concluded(&evaluation->engine)) return evaluation->strand;
+    return mrb_obj_eq(mrb, rsm_kept(strand->user, RSM_KEPT_EVALUATION), self) ? evaluation->strand : RS_NO_ID;
+}
+
 /* Evaluation#__resume(value): nil, or why not. */
 static mrb_value evaluation_resume(mrb_state *mrb, mrb_value self) {
     mrb_value value = mrb_get_arg1(mrb);
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_evaluation *evaluation = get_here(mrb, machine, self);
-    rs_strand *strand = rs_strand_find(&machine->engine.strands, evaluation->strand);
-    rs_id id = strand && !rs_is_concluded(&evaluation->engine) ? evaluation->strand : RS_NO_ID;
+    rs_id id = strand_of(mrb, machine, self, evaluation);
     switch (rs_resume(&machine->engine, id)) {
     case RS_NOT_WAITING: return mrb_str_new_lit(mrb, "not waiting");
     case RS_ENDED_ALREADY: return mrb_str_new_lit(mrb, "already scheduled");
     case RS_RESUMED: break;
     }
-    rsm_keep(mrb, machine, strand->user, RSM_KEPT_VALUE, value);
+    rsm_keep(mrb, machine, rs_strand_find(&machine->engine.strands, id)->user, RSM_KEPT_VALUE, value);
     return mrb_nil_value();
 }
 
 static mrb_value evaluation_waiting_p(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_evaluation *evaluation = get_here(mrb, machine, self);
-    rs_id id = rs_is_concluded(&evaluation->engine) ? RS_NO_ID : evaluation->strand;
-    return mrb_bool_value(rs_may_resume(&machine->engine, id) == RS_RESUMED);
+    return mrb_bool_value(rs_may_resume(&machine->engine, strand_of(mrb, machine, self, evaluation)) == RS_RESUMED);
 }
 
 static mrb_value evaluation_proc(mrb_state *mrb, mrb_value self) { return mrb_iv_get(mrb, self, rsm_machine_of(mrb)->proc_name); }

@@ -228,10 +228,11 @@ class PostgresTransactionTest < Minitest::Test
       assert_raises(Ringspun::TimeoutError) do
         pool.transaction(timeout: 0.05) do |t|
           t.execute("insert into #{table} values (1)")
-          t.query("select pg_sleep(60)")
+          t.query("select pg_sleep(1000)")
         end
       end
-      assert_equal [[], []], [ids(pool, table), running(pool)]
+      assert_empty ids(pool, table)
+      nil until running(pool).empty? # somebody else cancels the statement
     end
   end
 

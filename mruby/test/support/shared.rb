@@ -41,6 +41,8 @@ module Shared
       test_a_subclass_is_told_when_somebody_gets_its_error_by_await_result_with_a_block: PRIVATE,
       test_a_subclass_is_told_when_somebody_gets_its_error_by_call_of_concurrently: PRIVATE,
       test_a_subclass_is_told_when_somebody_gets_its_error_by_select: PRIVATE,
+      test_a_thread_that_a_handler_kills: "there are no threads", test_a_throw_in_a_handler_of_a_call: NO_CATCH,
+      test_an_exit_in_a_handler_ends_the_program: "there is no exit",
       test_another_output_takes_the_place_of_the_first: CAPTURE, test_nowhere: CAPTURE, test_stderr_by_default: CAPTURE,
       test_stderr_is_what_it_starts_with: CAPTURE
     },
