@@ -19,6 +19,9 @@ class PostgresCollectorTest < Minitest::Test
 
   def setup = GC.stress = false
 
+  # With a collection at every allocation a connection takes longer than it may otherwise.
+  def pool_options = { connect_timeout: 0 }
+
   # The first use has all as text, the third as binary.
   def test_values
     on_pool do |pool|
