@@ -5,7 +5,9 @@ require_relative "test_helper"
 class BenchTest::TablesTest < Minitest::Test
   OF_CONCURRENT_PROCS = %w[call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations].freeze
 
-  OF_POSTGRES = %w[pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory pg_copy pg_notify pg_arrays].freeze
+  OF_POSTGRES = %w[
+    pg_small pg_away pg_batch pg_writes pg_parallel pg_streams pg_rows pg_memory pg_copy pg_notify pg_arrays
+  ].freeze
 
   OF_MRUBY = %w[mruby mruby_memory].freeze
 
@@ -16,7 +18,7 @@ class BenchTest::TablesTest < Minitest::Test
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn first_run beside_cpu
                     parked echo armed accept files timers ticker interrupt idle batch call_methods calls_awaiting
                     wait_methods call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive cluster
-                    pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory pg_copy pg_notify pg_arrays
+                    pg pg_small pg_away pg_batch pg_writes pg_parallel pg_streams pg_rows pg_memory pg_copy pg_notify pg_arrays
                     lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_cores
                     jobs_waiting active_job_enqueue active_job_calls],
                  BenchTest.tables.map(&:name)

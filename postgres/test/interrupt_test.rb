@@ -65,7 +65,7 @@ class PostgresInterruptTest < Minitest::Test
           wait_until { !thread.alive? && pool.metrics[:waiting].zero? }
         end
       end
-      assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics)
+      assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics.first(3).to_h)
     end
   end
 
@@ -130,7 +130,7 @@ class PostgresInterruptTest < Minitest::Test
       over.close
       threads.first(2).each { |thread| assert_raises(Postgres::ConnectionLost) { thread.value } }
       threads.last.value
-      assert_equal({ connections: 0, idle: 0, waiting: 0 }, pool.metrics)
+      assert_equal({ connections: 0, idle: 0, waiting: 0 }, pool.metrics.first(3).to_h)
       assert_equal [1, 2], quiet_thread { [pool.query_value("select 1"), pool.session { |s| s.query_value("select 2") }] }.value
     ensure
       look { |other| end_others(other) } # nobody was there any more to cancel them
@@ -155,7 +155,7 @@ class PostgresInterruptTest < Minitest::Test
       interrupting.call { pool.batch { |batch| batch.query("select pg_sleep(60)") } }
       interrupting.call { pool.transaction { |t| t.query("select pg_sleep(60)") } }
       interrupting.call { pool.stream("select pg_sleep(60)") { |_| nil } }
-      p pool.metrics.values
+      p pool.metrics.values_at(:connections, :idle, :waiting)
       pool.close
       other.close
     RUBY

@@ -18,8 +18,8 @@ class PostgresLanesTest < Minitest::Test
   private_constant :ASKING
 
   ASKING.each do |name, ask|
-    define_method("test_a_#{name}_does_not_go_behind_what_was_not_answered_for_a_second") do
-      on_pool(lanes: 1, max: 1) do |pool, machine, server|
+    define_method("test_a_#{name}_does_not_go_behind_what_was_not_answered") do
+      on_pool(lanes: 1, max: 1, checkout_timeout: 60) do |pool, machine, server|
         slow = machine.spin { pool.query_value("work $1, $2", "slow", "10") }
         pool.session do
           machine.sleep(2)
@@ -49,7 +49,7 @@ class PostgresLanesTest < Minitest::Test
         pool.session do
           3.times { |number| machine.timeout(0.5) { ask.call(pool, number) } }
           assert_equal [%w[0 1 2], 3], [server.committed, server.backends.size]
-          assert_equal({ connections: 1, idle: 0, waiting: 0 }, pool.metrics)
+          assert_equal({ connections: 1, idle: 0, waiting: 0 }, pool.metrics.first(3).to_h)
         end
       end
     end
@@ -70,7 +70,7 @@ class PostgresLanesTest < Minitest::Test
 
   # Those that were sent behind it hold up its cancellation; these do not.
   def test_those_that_wait_for_a_lane_that_moves_do_not_keep_the_server_at_what_nobody_wants
-    on_pool(lanes: 1, max: 1) do |pool, machine|
+    on_pool(lanes: 1, max: 1, checkout_timeout: 60) do |pool, machine|
       slow = machine.spin { pool.query("work $1, $2", "slow", "1000", timeout: 10) }
       pool.session do
         machine.sleep(2)
@@ -137,11 +137,11 @@ class PostgresLanesTest < Minitest::Test
         behind = machine.spin { pool.execute("insert $1", "behind") }
         error = assert_raises(Postgres::UnsafeSessionState) { offender.await }
         assert_match(/left a transaction open, or changed the session.*use transaction .* or session/, error.message)
-        assert_predicate assert_raises(Postgres::ConnectionLost) { behind.await }, :in_doubt?
+        behind.await # it was not sent before
         machine.sleep(0.1)
-        assert_empty server.backends # with whose end the server rolls back what was begun
+        refute_includes server.backends.map(&:process), 1 # with whose end the server rolls back what was begun
         pool.execute("insert $1", "next")
-        assert_equal ["next"], server.committed - (command == "alter" ? ["behind"] : [])
+        assert_equal %w[behind next], server.committed
       end
     end
 
@@ -149,7 +149,7 @@ class PostgresLanesTest < Minitest::Test
       on_pool(pipelining: false) do |pool, machine, server|
         assert_raises(Postgres::UnsafeSessionState) { leave.call(pool, command) }
         machine.sleep(0.1)
-        assert_equal [["I"], { connections: 1, idle: 1, waiting: 0 }], [server.backends.map(&:status), pool.metrics]
+        assert_equal [["I"], { connections: 1, idle: 1, waiting: 0 }], [server.backends.map(&:status), pool.metrics.first(3).to_h]
         pool.execute("insert $1", "next")
         assert_equal ["next"], server.committed
       end
@@ -160,16 +160,15 @@ class PostgresLanesTest < Minitest::Test
   def test_what_others_would_meet_ends_with_the_connection_also_when_nobody_is_told
     on_pool(lanes: 1) do |pool, machine, server|
       pool.query("echo $1", "a")
-      before = machine.spin { pool.query_value("work $1, $2", "a", "0.5") }
-      gone = machine.spin { pool.query("open $1", "x") }
-      behind = machine.spin { pool.query("echo $1", "a") }
+      server.deaf = true # so that what is cancelled goes on
+      gone = machine.spin { pool.batch { |batch| batch.query("work $1, $2", "x", "0.5").query("open $1", "x") } }
       machine.sleep(0.1)
+      behind = machine.spin { pool.query_value("echo $1", "a") }
       gone.terminate
       assert_raises(Ringspun::TerminatedError) { gone.await }
-      assert_equal "a", before.await
-      assert_raises(Postgres::ConnectionLost) { behind.await }
-      machine.sleep(0.1)
-      assert_empty server.backends
+      assert_equal "a", behind.await
+      machine.sleep(1)
+      refute_includes server.backends.map(&:process), 1
     end
   end
 
@@ -182,20 +181,20 @@ class PostgresLanesTest < Minitest::Test
       end
       behind = machine.spin { pool.query_value("echo $1", "behind") }
       assert_raises(Postgres::UniqueViolation) { failing.await }
-      assert_equal ["behind", [1]], [behind.await, server.backends.map(&:process)]
+      assert_equal ["behind", 1], [behind.await, server.backends.map(&:process).min]
     end
   end
 
   # As behind a pooler that loses what comes together with another statement.
   def test_a_server_that_answers_nothing_more_is_suspected_once_and_waited_for
     on_pool(lanes: 1) do |pool, machine|
-      said = %r{\Aringspun: /scripted\S* has answered nothing for five seconds .* try pipelining: false\n\z}
+      said = /\Aringspun: \S+ has answered nothing .* try pipelining: false\n(ringspun: "mute \$1" took .*\n)?\z/
       assert_output("", said) do
-        pool.query("echo $1", "a")
+        40.times { pool.query("echo $1", "a") }
         together = [machine.spin { pool.query("echo $1", "a") }, machine.spin { pool.query("mute $1", "x", timeout: 30) }]
         behind = machine.spin { pool.query("echo $1", "b", timeout: 30) }
-        machine.await(together.first)
-        [together.last, behind].each { |strand| assert_raises(Ringspun::TimeoutError) { strand.await } }
+        machine.await([together.first, behind])
+        assert_raises(Ringspun::TimeoutError) { together.last.await }
       end
     end
   end

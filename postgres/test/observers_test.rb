@@ -199,7 +199,7 @@ class PostgresObserversTest < Minitest::Test
     told = []
     on_pool(on_statement: told.method(:<<)) do |pool|
       assert_raises(Ringspun::TimeoutError) { pool.query("select pg_sleep(60)", timeout: 0.05) } # must pass
-      assert_equal [Ringspun::TimeoutError, nil, nil], told.first.then { |one| [one.error.class, one.wire, one.rows] }
+      assert_equal [Postgres::StatementTimeoutError, nil, nil], told.first.then { |one| [one.error.class, one.wire, one.rows] }
       assert_operator told.first.duration, :>=, 0.05
     end
   end

@@ -40,7 +40,7 @@ class PostgresOpenerTest < Minitest::Test
       strands = CALLS.flat_map { |call| Array.new(5) { machine.spin { assert_raises(Postgres::ConnectError) { call.call(pool) } } } }
       machine.await(strands).each { |error| assert_match(/the server has closed the connection while it began/, error.message) }
       assert_equal 3, server.tries
-      assert_equal({ connections: 0, idle: 0, waiting: 0 }, pool.metrics)
+      assert_equal({ connections: 0, idle: 0, waiting: 0 }, pool.metrics.first(3).to_h)
     end
   end
 

@@ -16,7 +16,7 @@ class PostgresPoolLimitsTest < Minitest::Test
     on_pool(max: 1, checkout_timeout: 0.01) do |pool|
       assert_match HERE, exhaust(pool).message
       assert_match(/\ARingspun::Strand:/, exhaust(pool).message[HERE, :who])
-      assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics)
+      assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics.first(3).to_h)
     end
   end
 

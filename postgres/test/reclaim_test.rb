@@ -25,7 +25,7 @@ and had asked for it at\n\t.*/reclaim_test\.rb:(?<line>\d+):in }
       assert_warned("Ringspun::Strand", __LINE__ - 2) { assert_equal 1, pool.session { |s| s.query_value("select 1") } }
       error = assert_raises(Postgres::ConnectionLost) { 5000.times { kept.next } }
       assert_equal "the connection is lost: it was reclaimed, because nobody was there to give it back", error.message
-      assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics)
+      assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics.first(3).to_h)
     end
   end
 
@@ -85,7 +85,7 @@ and had asked for it at\n\t.*/reclaim_test\.rb:(?<line>\d+):in }
       assert_silent { assert_equal 1, pool.session { |s| s.query_value("select 1") } }
       going_on << :went_on
       assert_equal :went_on, holder.value
-      assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics)
+      assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics.first(3).to_h)
     end
   end
 

@@ -242,7 +242,7 @@ class PostgresSimulationTest < Minitest::Test
   # Of a server that takes seconds the client says that a pooler may have lost what was sent.
   def explore(...)
     _, said = capture_io { explore_seeds(...) }
-    assert_empty said.lines.grep_v(/has answered nothing for five seconds/)
+    assert_empty said.lines.grep_v(/has answered nothing for five seconds|on a shared connection, and /)
   end
 
   def explore_seeds(faults:, **options)

@@ -13,6 +13,7 @@ class PostgresStatementNamesTest < Minitest::Test
   # As EXECUTE of what nobody has prepared: also when the statement has been given a name meanwhile.
   def test_a_statement_without_a_name_that_fails_like_one
     on_lane do |pool, machine, backend|
+      40.times { pool.config.sharing.histories.note("fail $1, $2", 0) } # so that both are sent together
       asked = [%w[first 26000], %w[second 22012]].map { |params| machine.spin { pool.query("fail $1, $2", *params) } }
       assert_equal %w[26000 22012], asked.map { |strand| assert_raises(Postgres::ServerError) { strand.await }.sqlstate }
       assert_equal 1, names(pool, backend)

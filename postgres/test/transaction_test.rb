@@ -143,7 +143,7 @@ class PostgresTransactionTest < Minitest::Test
     catch(:out) { pool.transaction { |t| t.query("select 1") && throw(:out) } }
     pool.transaction { |t| t.execute("set application_name = 'left'") }
     refute_equal "left", pool.session { |s| s.query_value("show application_name") }
-    assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics)
+    assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics.first(3).to_h)
   end
 
   both :a_session_goes_on_after_a_transaction_that_was_rolled_back do |pool, table|

@@ -35,17 +35,11 @@ class PostgresProgress
 
   # Draws a program.
   class Draw
-    # Locking statements on lanes, beside holders of locks that ask on lanes, come to no end today; so few programs have both.
-    BOTH = 0.04
-
     # @param sessions [Boolean] whether the server has them: a pooler has none
     def initialize(random, sessions:)
       @random = random
       @sessions = sessions
       @ordered = chance(0.8)
-      both = chance(BOTH)
-      @asides = both || chance(0.5)
-      @locking = both || !@asides
       @delta = 0
     end
 
@@ -62,7 +56,7 @@ class PostgresProgress
 
     def step(caller)
       verbs = %i[read slow stream fail transaction transaction transaction]
-      verbs += %i[add add batch lock] if @locking
+      verbs += %i[add add batch lock]
       verbs += %i[session] if @sessions
       verb = verbs.sample(random: @random)
       Step.new(caller, verb, __send__(:"#{verb}_with"))
@@ -121,8 +115,6 @@ class PostgresProgress
 
     # What is asked of the pool meanwhile: nothing that waits for a lock.
     def beside
-      return inner(:slow, 1) unless @asides
-
       inner(%i[aside sent].sample(random: @random), chance(0.8) ? inner(:read, row) : inner(:slow, @random.rand(1..5)))
     end
   end

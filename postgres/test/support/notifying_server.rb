@@ -32,7 +32,7 @@ class NotifyingServer < ScriptedServer
   def new_backend(stream, number)
     cut = @cut
     @cut = nil
-    Listening.new(self, cut ? CutStream.new(stream, cut) { @cuts += 1 } : stream, number)
+    Listening.new(self, cut ? CutStream.new(stream, cut) { @cuts += 1 } : stream, number, @settings[stream])
   end
 
   # Ends after so many bytes in one direction.

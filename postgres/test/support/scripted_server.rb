@@ -5,10 +5,12 @@ require "socket"
 # A server of Postgres' protocol 3 as strands of the caller's machine, simulated or not, at a Unix socket. It keeps what was
 # inserted and committed, takes its time, and splits what it sends, by a Random.
 #
-# The first word of a statement is the command; the first parameter is a nonce that comes back with the answer:
+# The first word of a statement, or that behind "select", is the command; the first parameter is a nonce that comes back with
+# the answer:
 #
 #   echo $1            the nonce
 #   work $1, $2        the nonce, after so many seconds
+#   await $1, $2       the nonce, after a wait of so many seconds for a lock
 #   rows $1, $2        so many rows of the nonce and a number; behind them, with $3, an error with that SQLSTATE,
 #                      or the connection's end (die, cut)
 #   fail $1, $2        an error with that SQLSTATE, and the nonce as message
@@ -44,6 +46,7 @@ class ScriptedServer
     @committed = []
     @backends = []
     @strands = []
+    @settings = {}.compare_by_identity # with which the client of each stream has begun
     @keys = 0
     @refusals = 0
     @listener = machine.socket(:UNIX, :STREAM)
@@ -89,7 +92,10 @@ class ScriptedServer
   def serve(stream)
     body = stream.read(stream.read(4).unpack1("N") - 4)
     code, = body.unpack("N")
-    code == CANCEL ? cancel(*body.unpack("xxxxNN")) : talk(stream)
+    return cancel(*body.unpack("xxxxNN")) if code == CANCEL
+
+    @settings[stream] = body[4..].split("\0").each_slice(2).to_h
+    talk(stream)
   rescue Ringspun::Error, SystemCallError, NoMethodError
     nil # the client has gone before it had said anything
   ensure
@@ -120,7 +126,7 @@ class ScriptedServer
     @backends.delete(backend)
   end
 
-  def new_backend(stream, number) = Backend.new(self, stream, number)
+  def new_backend(stream, number) = Backend.new(self, stream, number, @settings[stream])
 end
 
 require "support/scripted_server/backend"

@@ -1,27 +1,18 @@
 #include "client/ask.h"
 #include "client/params.h"
 #include "client/script.h"
-
-#include <poll.h>
-
-#define MILLISECOND INT64_C(1000000)
-
-/* A statement that takes longer on average holds up others, and goes to a connection of its own. */
-#define SLOW_MEAN (5 * MILLISECOND)
-
-/* Behind a statement that has been at the head for so long nobody waits. */
-#define HEAD_MAX (1000 * MILLISECOND)
+#include "client/window.h"
 
 /* A connection that was quiet for so long may be dead: a router has forgotten it, or the server has ended it. */
-#define QUIET_LOOK (10 * MILLISECOND)
-#define QUIET_MAX (1000 * MILLISECOND)
+#define QUIET_LOOK (10 * RPG_MILLISECOND)
+#define QUIET_MAX (1000 * RPG_MILLISECOND)
 
 /* After so long without an answer a server is suspected to have lost what came behind another statement. */
-#define SILENCE (5000 * MILLISECOND)
+#define SILENCE (5000 * RPG_MILLISECOND)
 
-VALUE rpg_sym_lost, rpg_sym_session, rpg_sym_unsafe, rpg_sym_again;
-static ID id_error_of, id_lost, id_orphaned, id_suspected;
-static VALUE sym_held, sym_slow, sym_stuck, sym_quiet, sym_old;
+VALUE rpg_sym_lost, rpg_sym_session, rpg_sym_unsafe, rpg_sym_again, rpg_sym_stuck, rpg_sym_moved, rpg_sym_lock;
+static ID id_error_of, id_lost, id_orphaned, id_suspected, id_watch, id_late, id_under_statement;
+static VALUE sym_held, sym_slow, sym_unknown, sym_alone, sym_quiet, sym_old;
 
 /* --- statements --- */
 
@@ -61,18 +52,11 @@ bool rpg_ask_check(VALUE sql, VALUE params) {
 
 /* --- whether one may come --- */
 
-static bool is_readable(int fd) {
-    struct pollfd one = {.fd = fd, .events = POLLIN};
-    return fd >= 0 && poll(&one, 1, 0) > 0;
-}
-
 /* A connection that nobody reads from and that has something to read has mostly ended. */
 bool rpg_is_quiet(const rpg_lane *lane, int64_t now) {
     if (lane->sent.len > 0 || lane->outbox.len > 0 || now - lane->quiet_since < QUIET_LOOK) return false;
-    return now - lane->quiet_since > QUIET_MAX || is_readable(lane->fd);
+    return now - lane->quiet_since > QUIET_MAX || rpg_is_readable(lane);
 }
-
-bool rpg_is_stuck(const rpg_lane *lane, int64_t now) { return lane->sent.len > 0 && now - lane->head_since > HEAD_MAX; }
 
 /* Its legs execute the unnamed portal, which another statement would bind anew. */
 static void refuse_in_stream(const rpg_lane *lane) {
@@ -84,19 +68,23 @@ static void refuse_in_stream(const rpg_lane *lane) {
              "connections");
 }
 
+static VALUE why_not_behind(const rpg_statement *statement) {
+    return rpg_history_is_slow(statement->history) ? sym_slow : sym_unknown;
+}
+
 VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
     refuse_in_stream(lane);
     if (lane->lost[0]) return rpg_sym_lost;
     if (!lane->shared) return Qnil;
     if (statement->verdict.of_session) return rpg_sym_session;
+    if (statement->history->kind == RPG_ALONE) return sym_alone;
     if (lane->held) return sym_held;
     int64_t now = ringspun->now();
     if (rpg_is_quiet(lane, now)) return sym_quiet;
-    if (rpg_is_stuck(lane, now)) return sym_stuck;
+    if (!forced && !rpg_is_quick(lane, statement)) return why_not_behind(statement);
+    if (rpg_is_stuck(lane, now)) return rpg_sym_stuck;
     if (forced) return Qnil;
-    if (statement->mean <= SLOW_MEAN) return now > lane->ends ? sym_old : Qnil;
-    statement->mean -= statement->mean / 64; /* now and then it may show that it has become faster */
-    return sym_slow;
+    return now > lane->ends ? sym_old : Qnil;
 }
 
 /* --- requests --- */
@@ -133,7 +121,19 @@ void rpg_submit(rpg_lane *lane, rpg_request *request) {
     rpg_note_head(lane);
     if (request->leg == RPG_LAST_LEG) rpg_requests_add_passing(&lane->outbox, request);
     else rpg_requests_append(&lane->outbox, request);
+    rpg_enter(lane, request);
+}
+
+/* Many that are sent together are answered soon. */
+#define MANY 64u
+
+void rpg_enter(rpg_lane *lane, rpg_request *first) {
+    bool waits = rpg_window_is_closed(lane) || lane->held || lane->writes >= RPG_WRITES_MAX || lane->sent.len > MANY;
+    rpg_window_enter(lane, first);
     rpg_ask_flight(lane);
+    if (!waits || !lane->shared || lane->watched) return;
+    lane->watched = true;
+    rb_funcall(lane->self, id_watch, 0);
 }
 
 /* --- waiting --- */
@@ -155,11 +155,13 @@ static int64_t suspected_from(const rpg_lane *lane) {
 /* Until there may be more, or the server is to be suspected. */
 static bool read_more(reading *r) {
     int64_t from = suspected_from(r->lane);
+    bool unsent = r->lane->shared && !r->request->sent && !r->request->passes;
     if (from != RINGSPUN_NEVER && ringspun->now() >= from) {
         r->lane->suspected = true;
         rb_funcall(r->lane->self, id_suspected, 0);
         from = RINGSPUN_NEVER;
     }
+    if (unsent && ringspun->now() + RPG_STUCK < from) from = ringspun->now() + RPG_STUCK;
     r->until = from < r->deadline ? from : r->deadline;
     return ringspun->stream_more(r->lane->stream, r->until);
 }
@@ -179,17 +181,21 @@ static bool ends_connection(VALUE error) {
            rb_obj_is_kind_of(error, rpg_eTLS);
 }
 
-VALUE rpg_late_error(const rpg_lane *lane) {
+VALUE rpg_late_error(const rpg_lane *lane, bool sent) {
     const rpg_request *first = lane->sent.first;
+    if (!sent) return rb_funcall(rpg_mPostgres, id_late, 2, rb_utf8_str_new_cstr("the statement could not be sent before the deadline"), Qfalse);
     bool suspicious = lane->shared && !lane->pipelines && first && (first->behind || first->next);
-    return rb_exc_new_str(rpg_eTimeout, rb_sprintf("the server has not answered before the deadline; the statement is cancelled where it "
+    return rb_funcall(rpg_mPostgres, id_late, 2, rb_sprintf("the server has not answered before the deadline; the statement is cancelled where it "
                                                    "holds up nobody else, and may have taken effect%s",
                                                    suspicious ? ". Where a pooler stands before the server, it may lose statements that "
-                                                                "come together: try pipelining: false" : ""));
+                                                                "come together: try pipelining: false" : ""), Qtrue);
 }
 
-NORETURN(static void fail_late(const rpg_lane *lane));
-static void fail_late(const rpg_lane *lane) { rb_exc_raise(rpg_late_error(lane)); }
+NORETURN(static void fail_late(const rpg_lane *lane, bool sent));
+static void fail_late(const rpg_lane *lane, bool sent) { rb_exc_raise(rpg_late_error(lane, sent)); }
+
+/* Of a stream the first leg has left before others. */
+static bool has_left(const rpg_request *request) { return request->sent || request->leg > RPG_FIRST_LEG; }
 
 /* The text lasts as long as the request waits, which has the statement. */
 static const char *what_of(const rpg_request *request) {
@@ -215,29 +221,39 @@ static void read_as_reader(rpg_lane *lane, rpg_request *request, int64_t deadlin
     bool late = r.until != RINGSPUN_NEVER && rb_obj_is_kind_of(error, rpg_eTimeout) && ringspun->now() >= r.until;
     if (late) rb_set_errinfo(Qnil);
     if (late && r.until < deadline) return;
+    bool sent = has_left(request);
     rpg_leave(request);
-    if (late) fail_late(lane);
+    if (late) fail_late(lane, sent);
     rb_jump_tag(state);
 }
 
+/* A request that waits, and whether it had left when its strand went. */
+typedef struct {
+    rpg_request *request;
+    bool sent;
+} waiting;
+
 static void keep_waker(ringspun_waker waker, void *data) {
-    rpg_request *request = data;
+    rpg_request *request = ((waiting *)data)->request;
     request->waker = waker;
     request->parked = true;
 }
 
 /* It may have been chosen to read next, when its wait had ended already. */
 static void give_up(void *data) {
-    rpg_lane *lane = ((rpg_request *)data)->lane;
-    rpg_leave(data);
+    waiting *one = data;
+    rpg_lane *lane = one->request->lane;
+    one->sent = has_left(one->request);
+    rpg_leave(one->request);
     if (!lane->reader) rpg_pass_on(lane);
 }
 
 void rpg_wait_for(rpg_lane *lane, rpg_request *request, int64_t deadline) {
-    while (!rpg_is_served(request)) {
+    waiting one = {request, false};
+    while (!rpg_is_served(request) && !rpg_move_one(lane, request)) {
         if (!lane->reader) read_as_reader(lane, request, deadline);
-        else if (ringspun->park_or(deadline, what_of(request), keep_waker, give_up, request, NULL)) request->parked = false;
-        else fail_late(lane);
+        else if (ringspun->park_or(deadline, what_of(request), keep_waker, give_up, &one, NULL)) request->parked = false;
+        else fail_late(lane, one.sent);
     }
 }
 
@@ -257,14 +273,18 @@ bool rpg_is_typed(VALUE statement, VALUE params) {
     return true;
 }
 
-static void describe(rpg_lane *lane, VALUE statement, int64_t deadline) {
+static VALUE describe(rpg_lane *lane, VALUE statement, int64_t deadline) {
     rpg_request *request = rpg_request_new(lane, statement, (rpg_span){NULL, 0});
     if (!request) rb_memerror();
     request->describes = true;
     rpg_submit(lane, request);
     rpg_wait_among_others(lane, request, deadline);
-    if (request->end != RPG_ENDED_WELL) rpg_fail(lane, request);
+    VALUE refused = Qnil;
+    if (request->moved) refused = rpg_sym_moved;
+    else if (rpg_has_met_lock(lane, request)) refused = rpg_sym_lock;
+    else if (request->end != RPG_ENDED_WELL) rpg_fail(lane, request);
     rpg_request_free(request);
+    return refused;
 }
 
 NORETURN(static void fail_unknown(VALUE oids));
@@ -272,9 +292,10 @@ static void fail_unknown(VALUE oids) {
     rb_exc_raise(rb_funcall(rb_path2class("Ringspun::Postgres::UnknownTypes"), rb_intern("new"), 1, oids));
 }
 
-void rpg_ask_types(rpg_lane *lane, VALUE statement, VALUE params, int64_t deadline) {
-    if (RB_LIKELY(!rpg_params_are_untyped(params))) return;
-    if (!rpg_statement_get(statement)->typed) describe(lane, statement, deadline);
+VALUE rpg_ask_types(rpg_lane *lane, VALUE statement, VALUE params, int64_t deadline) {
+    if (RB_LIKELY(!rpg_params_are_untyped(params))) return Qnil;
+    VALUE refused = rpg_statement_get(statement)->typed ? Qnil : describe(lane, statement, deadline);
+    if (!NIL_P(refused)) return refused;
     if (!rpg_statement_get(statement)->typed) rb_memerror();
     VALUE oids = rb_ary_new();
     for (long i = 0; i < rpg_params_len(params); i++) {
@@ -283,14 +304,15 @@ void rpg_ask_types(rpg_lane *lane, VALUE statement, VALUE params, int64_t deadli
         if (unknown && rpg_param_is_untyped(params, i)) rb_ary_push(oids, UINT2NUM(type));
     }
     if (RARRAY_LEN(oids) > 0) fail_unknown(oids);
+    return Qnil;
 }
 
-void rpg_ask_columns(rpg_lane *lane, VALUE statement, int64_t deadline) {
-    if (!rpg_statement_get(statement)->described) describe(lane, statement, deadline);
-    VALUE columns = rpg_statement_columns(rpg_statement_get(statement));
-    if (NIL_P(columns)) return;
-    VALUE oids = rpg_columns_unknown(columns);
+VALUE rpg_ask_columns(rpg_lane *lane, VALUE statement, int64_t deadline) {
+    VALUE refused = rpg_statement_get(statement)->described ? Qnil : describe(lane, statement, deadline);
+    VALUE columns = NIL_P(refused) ? rpg_statement_columns(rpg_statement_get(statement)) : Qnil;
+    VALUE oids = NIL_P(columns) ? Qnil : rpg_columns_unknown(columns);
     if (!NIL_P(oids)) fail_unknown(oids);
+    return refused;
 }
 
 /* --- what has come of it --- */
@@ -312,13 +334,13 @@ VALUE rpg_result_of(rpg_request *request, bool last) {
 
 VALUE rpg_failure_of(const rpg_lane *lane, rpg_request *request) {
     VALUE sql = NIL_P(request->statement) ? Qnil : rpg_statement_get(request->statement)->sql, body = Qnil;
-    bool known = request->error, sent = request->sent || request->leg > RPG_FIRST_LEG; /* its statement has left with the first leg */
+    bool known = request->error, sent = has_left(request);
     bool in_doubt = sent && !request->describes;
     VALUE seen = rpg_seen_take(request), error = Qnil;
     if (known) body = rb_str_new((const char *)request->error, (long)request->error_len);
     rpg_request_free(request);
     if (known) error = rb_funcall(rpg_mPostgres, id_error_of, 2, body, sql);
-    else if (lane->broken && sent) error = rb_exc_new_cstr(rpg_eProtocol, lane->lost);
+    else if (lane->broken && sent) error = rb_funcall(rpg_eProtocol, id_under_statement, 2, rb_utf8_str_new_cstr(lane->lost), Qtrue);
     else if (lane->lost[0]) error = rb_funcall(rpg_mPostgres, id_lost, 2, rb_utf8_str_new_cstr(lane->lost), in_doubt ? Qtrue : Qfalse);
     else rb_memerror();
     rpg_seen_put(error, seen);
@@ -345,7 +367,9 @@ VALUE rpg_answer_of(rpg_lane *lane, rpg_request *request) {
     if (RB_LIKELY(request->end == RPG_ENDED_WELL && !request->unsafe)) return rpg_result_of(request, true);
     VALUE why = rpg_sym_again;
     if (request->end == RPG_ENDED_WELL) why = rpg_sym_unsafe;
+    else if (request->moved) why = rpg_sym_moved;
     else if (lane->lost[0] && !request->sent) why = rpg_sym_lost;
+    else if (rpg_has_met_lock(lane, request)) why = rpg_sym_lock;
     else if (request->again || !rpg_is_misunderstood(lane, request)) return rpg_failure_of(lane, request);
     rpg_request_free(request);
     return why;
@@ -361,7 +385,14 @@ void rpg_init_ask(void) {
     rpg_sym_again = ID2SYM(rb_intern("again"));
     sym_held = ID2SYM(rb_intern("held"));
     sym_slow = ID2SYM(rb_intern("slow"));
-    sym_stuck = ID2SYM(rb_intern("stuck"));
+    rpg_sym_stuck = ID2SYM(rb_intern("stuck"));
+    rpg_sym_moved = ID2SYM(rb_intern("moved"));
+    rpg_sym_lock = ID2SYM(rb_intern("lock"));
+    sym_unknown = ID2SYM(rb_intern("unknown"));
+    sym_alone = ID2SYM(rb_intern("alone"));
+    id_watch = rb_intern("watch");
+    id_late = rb_intern("late");
+    id_under_statement = rb_intern("under_statement");
     sym_quiet = ID2SYM(rb_intern("quiet"));
     rpg_sym_session = ID2SYM(rb_intern("session"));
     sym_old = ID2SYM(rb_intern("old"));

@@ -19,6 +19,10 @@ extern VALUE rpg_sym_session;
 /* And when the server has not executed it because of what we believed of its statements. */
 extern VALUE rpg_sym_again;
 
+/* And when it was not taken, because the lane does not move; when it was taken and not sent, for the same reason; and when a lock
+ * has held it up, and it is rolled back. */
+extern VALUE rpg_sym_stuck, rpg_sym_moved, rpg_sym_lock;
+
 /* The Statement of that SQL, for parameters that are encoded. Raises UsageError for what is none. */
 VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql, VALUE params);
 
@@ -34,24 +38,24 @@ VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced);
 /* Nobody uses it, and it may have ended: a ping tells. */
 bool rpg_is_quiet(const rpg_lane *lane, int64_t now);
 
-/* The first of those sent has not been answered for so long that nobody else comes behind it. */
-bool rpg_is_stuck(const rpg_lane *lane, int64_t now);
-
 /* Whether it may be sent with these parameters, which are encoded: the types of all are known that decide what is sent. */
 bool rpg_is_typed(VALUE statement, VALUE params);
 
-/* Asks the server for the types. Raises UnknownTypes, with their OIDs, where the database has to be asked what these are. May switch
- * strands. */
-void rpg_ask_types(rpg_lane *lane, VALUE statement, VALUE params, int64_t deadline);
+/* Asks the server for the types. Returns nil, or a Symbol, which says why it was not sent. Raises UnknownTypes, with their OIDs,
+ * where the database has to be asked what these are. May switch strands. */
+VALUE rpg_ask_types(rpg_lane *lane, VALUE statement, VALUE params, int64_t deadline);
 
 /* The same for what the statement's columns are. */
-void rpg_ask_columns(rpg_lane *lane, VALUE statement, int64_t deadline);
+VALUE rpg_ask_columns(rpg_lane *lane, VALUE statement, int64_t deadline);
 
 /* Of parameters that are encoded. */
 rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params);
 
 /* Before one is added: with nothing else under way it is at the head as soon as it is sent. */
 void rpg_note_head(rpg_lane *lane);
+
+/* A group has been added to the outbox. Somebody looks after a while whether it was sent. */
+void rpg_enter(rpg_lane *lane, rpg_request *first);
 
 /* Into the outbox, which leaves when the tick ends. */
 void rpg_submit(rpg_lane *lane, rpg_request *request);
@@ -66,10 +70,9 @@ void rpg_wait_among_others(rpg_lane *lane, rpg_request *request, int64_t deadlin
 VALUE rpg_result_of(rpg_request *request, bool last);
 
 /* A TimeoutError. */
-VALUE rpg_late_error(const rpg_lane *lane);
+VALUE rpg_late_error(const rpg_lane *lane, bool sent);
 
-/* What a request's caller gets: a Result, an exception, or `lost`, when it was not sent, `unsafe`, or `again`. The request is
- * freed. */
+/* What a request's caller gets: a Result, an exception, or one of the Symbols above. The request is freed. */
 VALUE rpg_answer_of(rpg_lane *lane, rpg_request *request);
 
 /* The error of a request, which is freed. */

@@ -1,6 +1,7 @@
 /* batch: several statements with one Sync: Lane#batch. */
 #include "client/ask.h"
 #include "client/params.h"
+#include "client/window.h"
 
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@ static void submit_batch(rpg_lane *lane, rpg_request **parts, uint32_t len) {
     }
     parts[len - 1]->parts = parts;
     parts[len - 1]->parts_len = len;
-    rpg_ask_flight(lane);
+    rpg_enter(lane, parts[0]);
 }
 
 static void free_parts(rpg_request **parts, uint32_t len) {
@@ -81,9 +82,9 @@ static VALUE results_of(rpg_request **parts, uint32_t len) {
     return results;
 }
 
-static VALUE refuse_left(rpg_request **parts, uint32_t len) {
+static VALUE refuse(rpg_request **parts, uint32_t len, VALUE why) {
     drop_parts(parts, len);
-    return rpg_sym_unsafe;
+    return why;
 }
 
 /* Sends several statements with one Sync, of which all take effect or none. May switch strands.
@@ -104,22 +105,24 @@ static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds, VAL
     }
     if (!NIL_P(refused)) return refused;
     for (bool again = false;; again = true) {
-        for (uint32_t i = 0; i < len; i++) rpg_ask_types(lane, RARRAY_AREF(statements, i), RARRAY_AREF(encoded, i), deadline);
+        for (uint32_t i = 0; i < len; i++) {
+            refused = rpg_ask_types(lane, RARRAY_AREF(statements, i), RARRAY_AREF(encoded, i), deadline);
+            if (!NIL_P(refused)) return refused;
+        }
         rpg_request **parts = new_parts(lane, statements, encoded);
         for (uint32_t i = 0; i < len; i++) parts[i]->again = again;
         submit_batch(lane, parts, len);
         rpg_wait_among_others(lane, parts[len - 1], deadline);
         uint32_t failed = first_failed(parts, len);
         if (failed == len) {
-            VALUE results = parts[len - 1]->unsafe ? refuse_left(parts, len) : results_of(parts, len);
+            VALUE results = parts[len - 1]->unsafe ? refuse(parts, len, rpg_sym_unsafe) : results_of(parts, len);
             RB_GC_GUARD(statements);
             RB_GC_GUARD(encoded);
             return results;
         }
-        if (lane->lost[0] && !parts[0]->sent) {
-            drop_parts(parts, len);
-            return rpg_sym_lost;
-        }
+        if (parts[0]->moved) return refuse(parts, len, rpg_sym_moved);
+        if (lane->lost[0] && !parts[0]->sent) return refuse(parts, len, rpg_sym_lost);
+        if (rpg_has_met_lock(lane, parts[failed])) return refuse(parts, len, rpg_sym_lock);
         parts[len - 1]->parts = NULL;
         if (again || !rpg_is_misunderstood(lane, parts[failed])) fail_batch(lane, parts, len, failed);
         drop_parts(parts, len);

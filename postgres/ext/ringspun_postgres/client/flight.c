@@ -1,8 +1,4 @@
-#include "client/lane.h"
-
-/* Unanswered, of one lane. With 64 instead of 256 the rate of 256 strands 0.65 ms away is 0.56 of this. */
-#define DEPTH_MAX 256u
-#define UNANSWERED_MAX ((size_t)1 << 20)
+#include "client/window.h"
 
 /* Rows of one leg of a stream. Of two legs is still read what nobody wants. */
 #define LEG_ROWS 500u
@@ -51,7 +47,9 @@ static VALUE key_of(VALUE sql, VALUE declared) {
 VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql, VALUE declared) {
     VALUE key = key_of(sql, declared), statement = rb_hash_lookup(lane->statements, key);
     if (NIL_P(statement)) {
-        statement = rpg_statement_new(rb_str_new_frozen(sql), declared, lane->decoders);
+        sql = rb_str_new_frozen(sql);
+        statement = rpg_statement_new(sql, declared, lane->decoders);
+        rpg_statement_know(rpg_statement_get(statement), rpg_histories_find(lane->histories, sql));
         make_room(lane);
         rb_hash_aset(lane->statements, NIL_P(declared) ? rpg_statement_get(statement)->sql : key, statement);
     } else {
@@ -190,18 +188,11 @@ static void put_request(rpg_lane *lane, rpg_request *request) {
 
 /* --- a flight --- */
 
-/* A batch that has begun is not split. */
-static bool may_leave(const rpg_lane *lane, const rpg_request *request) {
-    if (request->continues) return true;
-    if (lane->held && !request->passes) return false;
-    return lane->sent.len < DEPTH_MAX && lane->unanswered < UNANSWERED_MAX;
-}
-
 static void take_off(VALUE self) {
     rpg_lane *lane = RTYPEDDATA_GET_DATA(self);
     lane->flight_asked = false;
-    while (lane->outbox.first && may_leave(lane, lane->outbox.first)) {
-        rpg_request *request = rpg_requests_take_first(&lane->outbox);
+    rpg_request *request;
+    while ((request = rpg_window_next(lane))) {
         request->behind = lane->sent.len > 0;
         rpg_requests_append(&lane->sent, request);
         request->sent = true;

@@ -1,16 +1,19 @@
 #include "client/ask.h"
 #include "client/params.h"
+#include "client/window.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <ruby/io.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Statements whose mean times a connection knows that gives no names. */
+/* Statements that a connection knows at most, when it gives no names. */
 #define UNNAMED_MAX 256u
 
 static VALUE cLane;
+static uint32_t forks; /* that have led to this process */
 
 /* --- the object --- */
 
@@ -19,6 +22,7 @@ static void lane_mark(void *data) {
     rb_gc_mark(lane->stream);
     rb_gc_mark(lane->statements);
     rb_gc_mark(lane->decoders);
+    rb_gc_mark(lane->histories);
     rpg_requests_mark(&lane->outbox);
     rpg_requests_mark(&lane->sent);
     rpg_requests_mark(&lane->answered);
@@ -49,6 +53,7 @@ static void lane_free(void *data) {
     rpg_out_free(&lane->flight);
     rpg_out_free(&lane->closes);
     free(lane->runs);
+    if (lane->voided && lane->forks == forks) close(lane->fd); /* nobody has the stream any more */
     xfree(lane);
 }
 
@@ -57,8 +62,6 @@ static const rb_data_type_t lane_type = {
     .function = {.dmark = lane_mark, .dfree = lane_free, .dcompact = lane_compact},
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
-
-static uint32_t forks; /* that have led to this process */
 
 static void count_fork(void) { forks++; }
 
@@ -98,7 +101,7 @@ static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALU
     VALUE self = TypedData_Make_Struct(class, rpg_lane, &lane_type, lane);
     lane->self = self;
     lane->stream = stream;
-    lane->statements = lane->decoders = Qnil;
+    lane->statements = lane->decoders = lane->histories = Qnil;
     lane->statements = rb_hash_new();
     lane->fd = descriptor_of(stream);
     lane->status = 'I';
@@ -171,7 +174,8 @@ static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALU
     if (!NIL_P(refused)) return refused;
     VALUE answer = rpg_sym_again;
     for (bool again = false; answer == rpg_sym_again; again = true) {
-        rpg_ask_types(lane, statement, params, deadline);
+        refused = rpg_ask_types(lane, statement, params, deadline);
+        if (!NIL_P(refused)) return refused;
         rpg_request *request = rpg_ask_request(lane, statement, params);
         request->prepared = RTEST(prepared);
         request->again = again;
@@ -222,9 +226,17 @@ static VALUE lane_lose(VALUE self, VALUE why) {
 
 static bool is_idle(const rpg_lane *lane) { return lane->sent.len == 0 && lane->outbox.len == 0 && !lane->reader; }
 
+/* The number stays the stream's, which may still use it, and then meets nothing: closed, it might be that of another connection or
+ * file at once. The socket ends. */
+static void void_descriptor(rpg_lane *lane) {
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (nothing < 0 || dup3(nothing, lane->fd, O_CLOEXEC) < 0) shutdown(lane->fd, SHUT_RDWR);
+    if (nothing >= 0) close(nothing);
+}
+
 /* Ends it from another thread than that of the stream's machine. The stream is that machine's, so where a strand waits for an
- * answer, it hears of the end and closes the stream. Where nobody does, or the machine is gone, nobody will use it again, and the
- * descriptor can be closed at once. A forked child leaves the parent's alone.
+ * answer, it hears of the end and closes the stream. Where nobody does the socket ends at once, and the machine closes the stream
+ * when it comes to it, or the number is given back when lane and stream are collected. A forked child leaves the parent's alone.
  *
  * @param gone [Boolean] whether the machine is */
 static VALUE lane_abandon(VALUE self, VALUE why, VALUE gone) {
@@ -232,14 +244,29 @@ static VALUE lane_abandon(VALUE self, VALUE why, VALUE gone) {
     if (lane->inherited || lane->let_go || lane->fd < 0) return Qnil;
     snprintf(lane->fatal, sizeof(lane->fatal), "%s", StringValueCStr(why));
     if (RTEST(gone) || is_idle(lane)) {
-        lane->let_go = true;
+        lane->let_go = lane->voided = true;
         rpg_lose(lane, lane->fatal);
-        close(lane->fd);
-        lane->fd = -1;
+        if (!RTEST(gone)) void_descriptor(lane);
     } else {
         shutdown(lane->fd, SHUT_RDWR);
     }
     return Qnil;
+}
+
+/* Of a machine whose thread has ended without closing it: nobody can use the stream any more. */
+static VALUE lane_close_number(VALUE self) {
+    rpg_lane *lane = rpg_lane_get(self);
+    if (lane->fd >= 0) close(lane->fd);
+    lane->fd = -1;
+    return Qnil;
+}
+
+/* @return [Boolean] whether its socket has ended, and the number of that is still the stream's: its owner closes it */
+static VALUE lane_take_voided(VALUE self) {
+    rpg_lane *lane = rpg_lane_get(self);
+    bool voided = lane->voided;
+    lane->voided = false;
+    return voided ? Qtrue : Qfalse;
 }
 
 static VALUE lane_is_orphaned(VALUE self) { return rpg_is_orphaned(rpg_lane_get(self)) ? Qtrue : Qfalse; }
@@ -288,6 +315,50 @@ static VALUE lane_take_left_state(VALUE self) {
 /* For the statements that come from now on. */
 static VALUE lane_set_decoders(VALUE self, VALUE decoders) { return rpg_lane_get(self)->decoders = decoders; }
 
+/* That of the pool. */
+static VALUE lane_set_histories(VALUE self, VALUE histories) { return rpg_lane_get(self)->histories = histories; }
+
+/* @param bounded [Boolean] whether the server ends what waits for a lock for LOCK_TIMEOUT milliseconds */
+static VALUE lane_set_bounded(VALUE self, VALUE bounded) {
+    rpg_lane_get(self)->bounded = RTEST(bounded);
+    return bounded;
+}
+
+/* What was not sent goes elsewhere, if the first of those sent has not been answered for long.
+ *
+ * @return [Float, nil] seconds after which this is to be asked again; nil: all was sent */
+static VALUE lane_move_unsent(VALUE self) {
+    rpg_lane *lane = rpg_lane_get(self);
+    int64_t again = rpg_move_unsent(lane);
+    lane->watched = again != RINGSPUN_NEVER;
+    return lane->watched ? DBL2NUM((double)(again - ringspun->now()) / 1e9) : Qnil;
+}
+
+/* @return [Boolean] whether it has something that is not known to be quick */
+static VALUE lane_is_closed(VALUE self) { return rpg_window_is_closed(rpg_lane_get(self)) ? Qtrue : Qfalse; }
+
+/* Nobody looks any more. */
+static VALUE lane_unwatch(VALUE self) {
+    rpg_lane_get(self)->watched = false;
+    return Qnil;
+}
+
+/* @return [Integer] for comparing lanes: the statements that are under way, and far more where others wait */
+static VALUE lane_burden(VALUE self) {
+    const rpg_lane *lane = rpg_lane_get(self);
+    uint32_t under_way = lane->sent.len + lane->outbox.len;
+    return UINT2NUM(under_way + (rpg_window_is_closed(lane) || lane->held ? 1u << 20 : 0));
+}
+
+/* @return [Array(String, Float), nil] the statement that was sent first and is not answered, and the seconds since it is the first */
+static VALUE lane_head(VALUE self) {
+    const rpg_lane *lane = rpg_lane_get(self);
+    const rpg_request *first = lane->sent.first;
+    if (!first) return Qnil;
+    VALUE sql = NIL_P(first->statement) ? Qnil : rpg_statement_get(first->statement)->sql;
+    return rb_assoc_new(sql, DBL2NUM((double)(ringspun->now() - lane->head_since) / 1e9));
+}
+
 /* The server has forgotten all statements. */
 static VALUE lane_forget_statements(VALUE self) {
     rb_hash_clear(rpg_lane_get(self)->statements);
@@ -322,6 +393,8 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "resume", lane_resume, 0);
     rb_define_method(cLane, "lose", lane_lose, 1);
     rb_define_method(cLane, "abandon", lane_abandon, 2);
+    rb_define_method(cLane, "take_voided", lane_take_voided, 0);
+    rb_define_private_method(cLane, "close_number", lane_close_number, 0);
     rb_define_method(cLane, "orphaned?", lane_is_orphaned, 0);
     rb_define_method(cLane, "inherited?", lane_is_inherited, 0);
     rb_define_method(cLane, "held?", lane_is_held, 0);
@@ -336,6 +409,14 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "unsafe?", lane_is_unsafe, 0);
     rb_define_method(cLane, "take_left_state", lane_take_left_state, 0);
     rb_define_method(cLane, "decoders=", lane_set_decoders, 1);
+    rb_define_method(cLane, "histories=", lane_set_histories, 1);
+    rb_define_method(cLane, "bounded=", lane_set_bounded, 1);
+    rb_define_method(cLane, "move_unsent", lane_move_unsent, 0);
+    rb_define_method(cLane, "closed?", lane_is_closed, 0);
+    rb_define_method(cLane, "head", lane_head, 0);
+    rb_define_method(cLane, "unwatch", lane_unwatch, 0);
+    rb_define_method(cLane, "burden", lane_burden, 0);
+    rb_define_const(cLane, "LOCK_TIMEOUT", INT2FIX(RPG_LOCK_TIMEOUT));
     rb_define_method(cLane, "forget_statements", lane_forget_statements, 0);
     rb_define_method(cLane, "observed=", lane_set_observed, 1);
     rb_define_method(cLane, "take_notices", lane_take_notices, 0);

@@ -28,12 +28,17 @@ typedef struct rpg_lane {
     uint32_t forks;             /* that this process is known to come from */
     VALUE statements;           /* Hash: SQL => Statement */
     VALUE decoders;             /* Decoders of the user's, or nil */
+    VALUE histories;            /* Histories of the pool, or nil */
     char lost[160];             /* why the connection has ended; empty: it has not */
     char fatal[160];            /* the server has said that it ends, and this */
     bool let_go;                /* its stream is closed, or about to be */
+    bool voided;                /* the descriptor is still the stream's, and leads nowhere */
     bool inherited;             /* by a fork: it is the parent's connection */
     bool broken;                /* it has ended because the server broke the protocol */
     bool shared;                /* by strands that do not know of each other */
+    bool bounded;               /* no statement waits long for a lock */
+    bool stalled;               /* the first of those sent was not answered when somebody looked */
+    bool watched;               /* somebody looks whether what was not sent is to go elsewhere */
     bool held;                  /* nothing leaves but what passes */
     bool names;                 /* statements are given names */
     bool pipelines;             /* a statement that was sent behind others was answered before */
@@ -47,6 +52,9 @@ typedef struct rpg_lane {
     rpg_requests outbox;
     rpg_requests sent;
     uint32_t live;              /* of those sent, how many a strand waits for */
+    uint32_t writes;            /* of those sent, how many may wait for a lock */
+    uint32_t unsure;            /* of all, how many are not known to be quick */
+    const rpg_request *closer;  /* nothing is sent behind it until it is answered; NULL: the window is open */
     size_t unanswered;          /* bytes of those sent */
     int64_t head_since;         /* the first of those sent is at the head, */
     int64_t quiet_since;        /* and the last message came */
@@ -123,6 +131,9 @@ void rpg_rouse(rpg_request *request);
 
 typedef enum { RPG_ASIDE_TAKEN, RPG_ASIDE_WRONG, RPG_ASIDE_NO_MEMORY } rpg_aside;
 rpg_aside rpg_take_aside(rpg_lane *lane, const rpg_message *message);
+
+/* It has ended: whoever waits for it is told. */
+void rpg_finish(rpg_request *request, rpg_end_kind end);
 
 /* What has come is all that its strand waits for. */
 static inline bool rpg_is_served(const rpg_request *request) {

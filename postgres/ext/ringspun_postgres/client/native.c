@@ -34,6 +34,7 @@ RUBY_FUNC_EXPORTED void Init_postgres_native(void) {
     rpg_init_columns();
     rpg_init_row();
     rpg_init_result();
+    rpg_init_histories();
     rpg_init_statement();
     rpg_init_lane();
     rpg_init_copy_rows();

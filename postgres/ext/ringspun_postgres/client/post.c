@@ -2,6 +2,7 @@
  * answers. So to ask for callers in other threads costs neither a strand nor a switch for each. */
 #include "client/ask.h"
 #include "client/params.h"
+#include "client/window.h"
 
 static rpg_request *posted_by(const rpg_requests *list, VALUE caller) {
     rpg_request *each = list->first;
@@ -23,7 +24,9 @@ static VALUE lane_post(VALUE self, VALUE sql, VALUE params, VALUE prepared, VALU
     params = rpg_encode_params(params);
     VALUE statement = rpg_ask_statement(lane, sql, params);
     if (!rpg_is_typed(statement, params)) return ID2SYM(rb_intern("untyped")); /* to ask for the types is to wait */
-    VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), false);
+    bool idle = lane->sent.len == 0 && lane->outbox.len == 0;
+    VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), idle && !rpg_history_is_slow(rpg_statement_get(statement)->history));
+    if (NIL_P(refused) && rpg_window_is_closed(lane)) refused = rpg_sym_stuck; /* a strand waits better */
     if (!NIL_P(refused)) return refused;
     if (!lane->attendant) lane->attendant = rpg_request_new(lane, Qnil, (rpg_span){NULL, 0});
     if (!lane->attendant) rb_memerror();
@@ -45,7 +48,7 @@ static VALUE lane_withdraw(VALUE self, VALUE caller) {
     rpg_request *request = posted_by(&lane->outbox, caller);
     if (!request) request = posted_by(&lane->sent, caller);
     if (!request) return Qnil;
-    VALUE error = rpg_late_error(lane);
+    VALUE error = rpg_late_error(lane, request->sent);
     rpg_leave(request);
     end_post(lane);
     return error;

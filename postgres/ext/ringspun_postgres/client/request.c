@@ -77,17 +77,17 @@ void rpg_requests_mark(const rpg_requests *list) {
     for (const rpg_request *each = list->first; each; each = each->next) rpg_request_mark(each);
 }
 
-static bool has_field(const rpg_request *request, uint8_t wanted, const char *begin) {
+bool rpg_request_has_field(const rpg_request *request, uint8_t field, const char *begin) {
     rpg_reader reader = rpg_reader_over(request->error, request->error_len);
     size_t len = strlen(begin);
     uint8_t code;
     rpg_span text;
     while (request->error && rpg_read_error_field(&reader, &code, &text) && code != 0) {
-        if (code == wanted) return text.len >= len && memcmp(text.bytes, begin, len) == 0;
+        if (code == field) return text.len >= len && memcmp(text.bytes, begin, len) == 0;
     }
     return false;
 }
 
-bool rpg_request_failed_by(const rpg_request *request, const char *sqlstate) { return has_field(request, 'C', sqlstate); }
+bool rpg_request_failed_by(const rpg_request *request, const char *sqlstate) { return rpg_request_has_field(request, 'C', sqlstate); }
 
-bool rpg_request_complains(const rpg_request *request, const char *words) { return has_field(request, 'M', words); }
+bool rpg_request_complains(const rpg_request *request, const char *words) { return rpg_request_has_field(request, 'M', words); }

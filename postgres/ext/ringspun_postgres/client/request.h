@@ -48,6 +48,9 @@ typedef struct rpg_request {
     bool syncs;                 /* it ends with a Sync */
     bool continues;             /* a batch of which others come before it */
     bool passes;                /* it leaves before others, and a lane that is held */
+    bool closes;                /* nothing is sent behind it: window.h */
+    bool writes;                /* it may wait for a lock */
+    bool moved;                 /* it was not sent, and goes elsewhere */
     uint32_t named;             /* the statement's number at the Bind; 0: it had no name there */
     uint8_t end;                /* rpg_end_kind */
     uint8_t tag_len;
@@ -100,5 +103,8 @@ bool rpg_request_failed_by(const rpg_request *request, const char *sqlstate);
 
 /* Whether the message of its error begins so. */
 bool rpg_request_complains(const rpg_request *request, const char *words);
+
+/* The same of any field of its error: https://www.postgresql.org/docs/17/protocol-error-fields.html */
+bool rpg_request_has_field(const rpg_request *request, uint8_t field, const char *begin);
 
 #endif

@@ -1,5 +1,5 @@
-#include "client/lane.h"
 #include "client/script.h"
+#include "client/window.h"
 
 #include <stdlib.h>
 
@@ -21,7 +21,8 @@ static void keep_answer(rpg_request *request) {
     rpg_rouse(request->lane->attendant);
 }
 
-static void finish(rpg_request *request, rpg_end_kind end) {
+void rpg_finish(rpg_request *request, rpg_end_kind end) {
+    rpg_window_end(request->lane, request);
     if (request->parses) rpg_statement_forget_name(rpg_statement_get(request->statement));
     request->done = true;
     request->end = (uint8_t)end;
@@ -50,13 +51,13 @@ static void finish_first(rpg_lane *lane, rpg_end_kind end) {
     rpg_request *request = rpg_requests_take_first(&lane->sent);
     if (!request->abandoned) lane->live--;
     lane->unanswered -= request->flight_len;
-    finish(request, end);
+    rpg_finish(request, end);
 }
 
 void rpg_lose(rpg_lane *lane, const char *why) {
     if (lane->lost[0]) return;
     snprintf(lane->lost, sizeof(lane->lost), "%s", lane->fatal[0] ? lane->fatal : why);
-    while (lane->outbox.first) finish(rpg_requests_take_first(&lane->outbox), RPG_ENDED_SKIPPED);
+    while (lane->outbox.first) rpg_finish(rpg_requests_take_first(&lane->outbox), RPG_ENDED_SKIPPED);
     while (lane->sent.first) finish_first(lane, RPG_ENDED_SKIPPED);
     if (lane->listener) rpg_rouse(lane->listener);
     rpg_replies_free(&lane->replies);
@@ -77,6 +78,7 @@ static void leave_one(rpg_request *request) {
     } else if (request->leg == RPG_LAST_LEG) {
         request->abandoned = true;
     } else {
+        rpg_window_end(request->lane, request);
         rpg_requests_take_out(&request->lane->outbox, request);
         rpg_request_free(request);
     }
@@ -283,19 +285,38 @@ static bool keep_rows(rpg_lane *lane, const uint8_t *bytes, size_t len) {
 
 /* --- a look --- */
 
-/* How long the first was at the head. Those that have ended in the same look took no time of their own. */
-static void note_time(rpg_lane *lane) {
+/* What a server works on one statement says nothing of what it works on a stream, nor does an empty query. */
+static bool is_timed(const rpg_request *request) {
+    return !NIL_P(request->statement) && !request->leg && !request->describes && rpg_statement_get(request->statement)->history;
+}
+
+/* How long the first was at the head, with others of its batch. A server sends each answer at once, so those of other groups that
+ * have come in the same look took no time of their own, or nobody has looked: then nothing is known of any of them. */
+static void note_times(rpg_lane *lane, const uint8_t *ends, uint32_t ended) {
     int64_t now = ringspun->now(), took = now - lane->head_since;
+    bool known = lane->fastest < INT64_MAX || took < RPG_SLOW;
+    uint32_t groups = 0, first_len = 0, i = 0;
     lane->quiet_since = lane->head_since = now;
-    const rpg_request *first = lane->sent.first;
+    lane->stalled = false;
     if (took < lane->fastest) lane->fastest = took;
-    if (NIL_P(first->statement) || first->describes) return;
-    rpg_statement_note_time(rpg_statement_get(first->statement), took - lane->fastest);
+    took -= lane->fastest;
+    for (const rpg_request *each = lane->sent.first; each && i < ended; each = each->next, i++) {
+        if (groups == 0) first_len++;
+        groups += each->syncs;
+    }
+    if (!known || (took > RPG_SLOW && groups > 1)) return;
+    i = 0;
+    for (const rpg_request *each = lane->sent.first; each && i < ended; each = each->next, i++) {
+        int64_t own = i < first_len ? took / first_len : 0;
+        if (is_timed(each) && (ends[i] == RPG_ENDED_WELL || (own > RPG_SLOW && !rpg_has_met_lock(lane, each)))) {
+            rpg_history_note(rpg_statement_get(each->statement)->history, own);
+        }
+    }
 }
 
 static void finish_ended(rpg_lane *lane, const uint8_t *ends, uint32_t ended) {
     if (ended == 0) return;
-    note_time(lane);
+    note_times(lane, ends, ended);
     for (uint32_t i = 0; i < ended && lane->sent.first; i++) {
         lane->pipelines |= lane->sent.first->behind;
         finish_first(lane, (rpg_end_kind)ends[i]);

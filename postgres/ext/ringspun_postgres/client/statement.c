@@ -7,6 +7,7 @@ static VALUE cStatement;
 static void statement_mark(void *data) {
     rb_gc_mark(((rpg_statement *)data)->sql);
     rb_gc_mark(((rpg_statement *)data)->declared);
+    rb_gc_mark(((rpg_statement *)data)->history_of);
     rb_gc_mark(((rpg_statement *)data)->decoders);
     rb_gc_mark(((rpg_statement *)data)->columns);
     rb_gc_mark(((rpg_statement *)data)->older);
@@ -29,7 +30,7 @@ static const rb_data_type_t statement_type = {
 VALUE rpg_statement_new(VALUE sql, VALUE declared, VALUE decoders) {
     rpg_statement *statement;
     VALUE self = TypedData_Make_Struct(cStatement, rpg_statement, &statement_type, statement);
-    statement->columns = statement->older = statement->sql = statement->declared = Qnil;
+    statement->columns = statement->older = statement->sql = statement->declared = statement->history_of = Qnil;
     statement->sql = sql;
     statement->declared = declared;
     statement->decoders = decoders;
@@ -97,7 +98,10 @@ void rpg_statement_forget_name(rpg_statement *statement) {
     forget_types(statement);
 }
 
-void rpg_statement_note_time(rpg_statement *statement, int64_t took) { statement->mean += (took - statement->mean) / 8; }
+void rpg_statement_know(rpg_statement *statement, VALUE history) {
+    statement->history_of = history;
+    statement->history = rpg_history_get(history);
+}
 
 const char *rpg_statement_what(rpg_statement *statement) {
     if (!statement->what[0]) rpg_what_of(statement->what, RSTRING_PTR(statement->sql), (size_t)RSTRING_LEN(statement->sql));

@@ -8,6 +8,7 @@
 
 #include "client/columns.h"
 #include "client/decoders.h"
+#include "client/history.h"
 #include "client/what.h"
 #include "codec/verdict.h"
 
@@ -16,6 +17,8 @@
 typedef struct {
     VALUE sql;
     VALUE declared;             /* String: the OIDs of types that parameters say they have, as of rpg_params_declared; or nil */
+    VALUE history_of;           /* History, or nil: it is asked of no connection */
+    rpg_history *history;       /* the same; NULL: there is none */
     VALUE decoders;             /* Decoders or nil, for its columns */
     VALUE columns;              /* made of the description when somebody needs them; nil: not yet, or there are none */
     VALUE older;                /* Array of Columns by which answers may still be under way, or nil */
@@ -23,7 +26,6 @@ typedef struct {
     size_t description_len;
     uint32_t *parameters;       /* OIDs of their types; NULL: not known, or there are none */
     uint16_t parameters_len;
-    int64_t mean;               /* nanoseconds that the server works on it */
     bool described;
     bool typed;                 /* the types of its parameters are known */
     bool used;
@@ -50,7 +52,8 @@ rpg_kind rpg_statement_kind(const rpg_statement *statement, long place, uint32_t
 /* The server does not know that name, and what it says next of the statement may be something else. */
 void rpg_statement_forget_name(rpg_statement *statement);
 
-void rpg_statement_note_time(rpg_statement *statement, int64_t took);
+/* What is known of its text. */
+void rpg_statement_know(rpg_statement *statement, VALUE history);
 
 /* What a strand waits for, in words. */
 const char *rpg_statement_what(rpg_statement *statement);

@@ -77,6 +77,7 @@ module Ringspun
       ensure
         lane.close("a statement could not be cancelled#{why}") unless cancelled
         lane.resume
+        lane.rest
       end
 
       # @return [Boolean] whether the server has come to what is behind the statement, or the connection has ended

@@ -32,6 +32,7 @@ module Ringspun
         @idle = [] # the last that was given back comes last, and is taken first
         @waiters = []
         @holders = {}.compare_by_identity
+        @lent = {}.compare_by_identity # shared ones that count here
         @openings = {}.compare_by_identity # strands
         @reclaimed = [] # and to be closed by their machines
         @count = 0
@@ -58,6 +59,45 @@ module Ringspun
         ensure
           release(lane, false)
         end
+      end
+
+      # As {#try_use}, of a connection that is open.
+      def try_idle(left)
+        lane = take_idle(Machine.current) unless @idle.empty?
+        lane = lane && prepare(lane, left) or return :none
+        hold(lane, Holder.new)
+        begin
+          yield lane
+        ensure
+          release(lane, false)
+        end
+      end
+
+      # Room for a shared connection that others must not wait behind, in whose place another one is opened.
+      #
+      # @param lane [Lane]
+      # @return [Boolean] whether there is room; of several strands that ask for the same one, the first hears so
+      def lend(lane)
+        @lock.synchronize do
+          next false if @closed || @lent.key?(lane) || !permit # which may switch strands
+
+          @lent[lane] = true
+        end
+      end
+
+      # That one is closed.
+      def end_loan(lane)
+        forget if @lock.synchronize { @lent.delete(lane) }
+      end
+
+      # @return [String] who has the connections
+      def exhausted(seconds)
+        holders, lent, opening = @lock.synchronize do
+          [@holders.values, @lent.keys, @count - @holders.size - @idle.size - @lent.size]
+        end
+        holders += lent.map { |lane| "a shared one: #{lane}" }
+        holders << "#{opening} being opened or given back#{@pool.opener.last_try}" if opening.positive?
+        "no connection within #{seconds} s: all #{@config.max} are in use (max: #{@config.max}).\n#{holders.join("\n")}"
       end
 
       # @param holder [Holder] who is to have it
@@ -105,6 +145,7 @@ module Ringspun
         close_own
         @lock.synchronize { @holders.keys }.each(&:close)
         @lock.synchronize { @idle.each { |idle| abandon(idle) }.clear }
+        close_reclaimed
       end
 
       # Those of this machine, which is to end. Who has one may not be there any more to give it back.
@@ -118,6 +159,17 @@ module Ringspun
         held.each { |lane| write_off(lane) }
       end
 
+      # Another thread can end a connection, and not always close its stream.
+      def close_reclaimed
+        return if @reclaimed.empty?
+
+        mine = @lock.synchronize do
+          mine, @reclaimed = @reclaimed.partition { |lane| lane.here? || lane.gone? }
+          mine
+        end
+        mine.each(&:close)
+      end
+
       def metrics = @lock.synchronize { { connections: @count, idle: @idle.size, waiting: @waiters.size } }
 
       private
@@ -127,14 +179,18 @@ module Ringspun
       # @return [Lane, :permit, Waiter] :permit: to open one
       def take(machine)
         close_reclaimed
+        idle = take_idle(machine) and return idle
+        reclaim(&:ended?)
+        @lock.synchronize { permit } || (reclaim(&:left?) && @lock.synchronize { permit || wait(machine) })
+      end
+
+      def take_idle(machine)
         @lock.synchronize do
           raise closed if @closed
 
           found = @idle.rindex { |each| each.machine.equal?(machine) }
-          return @idle.delete_at(found).lane if found
+          @idle.delete_at(found).lane if found
         end
-        reclaim(&:ended?)
-        @lock.synchronize { permit } || (reclaim(&:left?) && @lock.synchronize { permit || wait(machine) })
       end
 
       # Who needs one hears why there is none.
@@ -174,17 +230,6 @@ module Ringspun
           warn(holder.reclaimed)
         end
         true
-      end
-
-      # Another thread can end a connection, and not always close its stream.
-      def close_reclaimed
-        return if @reclaimed.empty?
-
-        mine = @lock.synchronize do
-          mine, @reclaimed = @reclaimed.partition(&:here?)
-          mine
-        end
-        mine.each(&:close)
       end
 
       def left(deadline) = deadline && [deadline - Machine.current.now, 0].max
@@ -229,12 +274,6 @@ module Ringspun
         when :permit then forget
         when Lane then give_back(got)
         end
-      end
-
-      def exhausted(seconds)
-        holders, opening = @lock.synchronize { [@holders.values, @count - @holders.size - @idle.size] }
-        holders << "#{opening} being opened or given back#{@pool.opener.last_try}" if opening.positive?
-        "no connection within #{seconds} s: all #{@config.max} are in use (max: #{@config.max}).\n#{holders.join("\n")}"
       end
 
       # @param got [Lane, :permit]
@@ -375,6 +414,7 @@ module Ringspun
       # @return [:permit] to open one in its place
       def abandon(idle)
         idle.lane.close
+        @reclaimed << idle.lane unless idle.lane.here?
         :permit
       end
     end

@@ -161,7 +161,7 @@ module Ringspun
         return unless due
 
         over = Process.clock_gettime(Process::CLOCK_MONOTONIC) > due
-        raise TimeoutError, "the time was over before the server was asked" if over
+        raise Postgres.late("the time was over before the server was asked", false) if over
 
         [due - Postgres.now, 0].max
       end

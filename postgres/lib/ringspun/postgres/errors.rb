@@ -7,13 +7,40 @@ module Ringspun
     # What a client of Postgres raises beside {Ringspun::UsageError} and {Ringspun::TimeoutError}.
     #
     # @since 0.1.0
-    class Error < Ringspun::Error; end
+    class Error < Ringspun::Error
+      # @return [Boolean] whether the statement may have taken effect all the same
+      # @since 0.1.0
+      def in_doubt? = false
+    end
+
+    # The time of a call is over.
+    #
+    # @since 0.1.0
+    class StatementTimeoutError < Ringspun::TimeoutError
+      # @api private
+      def initialize(message = nil, in_doubt: false)
+        super(message)
+        @in_doubt = in_doubt
+      end
+
+      # @return [Boolean] whether the statement was sent, and may have taken effect. What was not sent never has
+      # @since 0.1.0
+      def in_doubt? = @in_doubt
+    end
 
     # The server, or whoever answers in its place, has sent what the protocol does not allow. The connection is closed, but for
     # {DecodeError}.
     #
     # @since 0.1.0
-    class ProtocolError < Error; end
+    class ProtocolError < Error
+      # @api private
+      # @param in_doubt [Boolean]
+      def self.under_statement(message, in_doubt) = new(message).tap { |error| error.instance_variable_set(:@in_doubt, in_doubt) }
+
+      # @return [Boolean] a statement was sent on the connection, and may have been executed
+      # @since 0.1.0
+      def in_doubt? = @in_doubt || false
+    end
 
     # A value, or a row, is none of its type. The connection goes on, and so do other values of the result.
     #
@@ -223,6 +250,9 @@ module Ringspun
 
       # @api private
       def lost(why, in_doubt) = ConnectionLost.new("the connection is lost: #{why}", in_doubt:)
+
+      # @api private
+      def late(message, in_doubt) = StatementTimeoutError.new(message, in_doubt:)
     end
   end
 end

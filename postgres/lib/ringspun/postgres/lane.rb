@@ -19,6 +19,9 @@ module Ringspun
 
       attr_writer :session, :canceller, :machine, :thread, :types
 
+      # @return [Lanes, nil] to which it belongs, when it is shared
+      attr_writer :keeper
+
       # May switch strands.
       #
       # @param config [Config]
@@ -26,8 +29,10 @@ module Ringspun
       # @param shared [Boolean]
       # @return [Lane]
       def self.open(config, canceller, shared:)
-        session = Startup.connect(config.options)
+        session, bounded = begin_session(config, shared)
         lane = new(session.stream, SecureRandom.alphanumeric(8), config.statement_cache, shared)
+        lane.histories = config.sharing.histories
+        lane.bounded = bounded
         lane.session = session
         lane.canceller = canceller
         lane.observed = !config.observers.nil?
@@ -44,6 +49,26 @@ module Ringspun
       ensure
         lane&.close unless ready
       end
+
+      # What waits for a lock would hold up all that comes behind it. A pooler may refuse what it does not know.
+      #
+      # @return [Array(Startup::Session, Boolean)] and whether waits for locks are short
+      def self.begin_session(config, shared)
+        bounded = shared && config.sharing.bounded?
+        [Startup.connect(config.options, bounded ? { "lock_timeout" => LOCK_TIMEOUT.to_s } : {}), bounded]
+      rescue ServerError => error
+        raise unless bounded && error.primary.to_s.match?(/startup parameter|lock_timeout/)
+
+        config.sharing.unbounded
+        retry
+      end
+      private_class_method :begin_session
+
+      # Something may have to wait here that is not sent. The extension calls it.
+      def watch = @keeper&.watch(self)
+
+      # The server has answered what nobody waited for.
+      def rest = @keeper&.rest
 
       # The server works for nobody. The extension calls it too.
       def orphaned = @canceller.cancel(self)
@@ -75,8 +100,8 @@ module Ringspun
       # Ends the connection at once. What was sent is in doubt. From any thread. A forked child leaves the socket alone.
       def close(why = "the client was closed")
         return lose(why) if inherited?
-        return abandon(why, gone?) unless here?
-        return unless lose(why)
+        return leave_to_owner(why) unless here?
+        return unless lose(why) || take_voided
 
         stream = @session.stream
         stream << TERMINATE unless stream.closed?
@@ -86,12 +111,29 @@ module Ringspun
         stream&.__send__(:close_at_once)
       end
 
+      # What belongs to a machine that is closed belongs to nobody, and any thread may close it.
+      def leave_to_owner(why)
+        abandon(why, gone?)
+        return unless gone? && take_voided
+
+        @machine.closed? ? @session.stream.close : close_number
+      end
+      private :leave_to_owner
+
       # Whether it is the caller's machine that it belongs to.
       def here? = Machine.current? && Machine.current.equal?(@machine)
+
+      # What it is at.
+      #
+      # @return [String]
+      def to_s
+        sql, seconds = head
+        seconds ? "#{sql.inspect} for #{format("%.1f", seconds)} s" : "nothing"
+      end
 
       # Whether its machine has ended, or the thread.
       def gone? = @machine.closed? || !@thread.alive?
     end
-    private_constant :Lane, :Messages, :Columns, :Statement, :SharedByRows, :CopyRows, :CopyReader, :Params
+    private_constant :Lane, :Messages, :Columns, :Statement, :SharedByRows, :CopyRows, :CopyReader, :Params, :History, :Histories
   end
 end

@@ -16,8 +16,25 @@ module Ringspun
       # between the answer and the statement. So often that is no accident.
       QUIET_MAX = 8
 
+      # Why a statement is not sent beside others: nothing is known of it, or that it takes long.
+      UNSURE = %i[unknown slow].freeze
+
+      # Why it is sent on a connection for one user only: it may commit in its midst, or has met a lock.
+      OWN = %i[alone lock].freeze
+
+      # Why it was not taken, or was taken and not sent: the lane does not move.
+      STUCK = %i[stuck moved].freeze
+
       INSTEAD = "use transaction { |t| ... } or session { |s| ... }, and the statement inside of it"
-      private_constant :QUIET_MAX, :INSTEAD
+      private_constant :UNSURE, :OWN, :STUCK, :QUIET_MAX, :INSTEAD
+
+      # Until when a statement waits for a lane that moves.
+      Patience = Struct.new(:due)
+      private_constant :Patience
+
+      # A statement at the head of a lane that has held up others, since when it was there, and how many those are.
+      Held = Struct.new(:sql, :since, :others)
+      private_constant :Held
 
       # One more, for all who wait for it.
       Opening = Struct.new(:strand, :failure, :ended)
@@ -31,10 +48,12 @@ module Ringspun
         @thread = Thread.current
         @lanes = []
         @retired = [] # that have yet to answer
+        @lent = [] # retired because they do not move, and counted among the connections for one user
         @opened = Condition.new # one is there, or could not be opened
         @opening = nil
         @moved = Condition.new # the first of a lane's statements has come to its end
         @waiting = 0 # for that
+        @held = {}.compare_by_identity # lanes, and what is at their heads
         @closed = false
       end
 
@@ -76,7 +95,7 @@ module Ringspun
       # @return [Result, Exception, Symbol] what becomes of it; a Symbol: it is asked anew
       def answered(lane, answer)
         leaving(lane) { answer unless answer.is_a?(Exception) }
-        settle(answer, lane, nil) if answer == :unsafe
+        settle(answer, lane, nil, nil) if answer == :unsafe
         answer
       rescue UnsafeSessionState => error
         error
@@ -105,9 +124,28 @@ module Ringspun
       # @return [true]
       def close
         @closed = true
-        [*@lanes, *@retired].each(&:close)
+        [*@lanes, *@retired, *@lent].each(&:close) # again and again, where this is another thread than the machine's
+        @lent.dup.each { |lane| end_loan(lane) }
         end_opening unless gone?
         true
+      end
+
+      # A lane may have to keep what it was asked for. In a strand beside the run, until all of it has left.
+      def watch(lane)
+        @machine.__send__(:spin_beside) do
+          while (seconds = lane.move_unsent)
+            @machine.sleep(seconds.clamp(0..))
+          end
+        ensure
+          lane.unwatch
+        end
+      end
+
+      # Something was answered that nobody has waited for.
+      def rest
+        @held.keys.each { |lane| report(lane) }
+        close_lent
+        @moved.broadcast
       end
 
       # Whether the machine has ended, or its thread.
@@ -118,28 +156,31 @@ module Ringspun
       # Of what no shared connection looks at.
       def check(sql, params) = Lane.check(sql, params) && refuse_session
 
+      # For a statement that is known to be quick.
       def pick
         lane = @lanes.first
         return lane if lane.nil? || @pool.config.lanes == 1
 
-        lane = @lanes.min_by(&:pending)
-        open if lane.pending >= BUSY && @lanes.size < @pool.config.lanes
+        lane = @lanes.min_by(&:burden)
+        open if lane.burden >= BUSY && @lanes.size < @pool.config.lanes
         lane
       end
 
       # Until one has taken the statement, or the time is over.
       def insist(refused, lane, deadline, &ask)
-        forced = false
+        patience = nil
+        unsure = false
         quiet = 0
         loop do
-          other = moving if refused == :stuck
-          taken = other ? :none : ask_aside(refused, deadline, &ask)
+          unsure ||= UNSURE.include?(refused)
+          note_held_up(lane) if refused == :moved
+          patience ||= Patience.new(patient_until) if STUCK.include?(refused)
+          taken = elsewhere(refused, unsure, deadline, &ask)
           return taken unless taken.is_a?(Symbol)
 
-          lane = other || settle(refused, lane, left_until(deadline))
+          lane = settle(refused, lane, deadline, patience)
           check_quiet(quiet += 1) if refused == :quiet
-          forced ||= %i[slow old].include?(refused)
-          refused = leaving(lane) { yield(lane, left_until(deadline), forced) }
+          refused = leaving(lane) { yield(lane, left_until(deadline), unsure || refused == :old) }
           return refused unless refused.is_a?(Symbol)
         end
       end
@@ -147,15 +188,52 @@ module Ringspun
       def check_quiet(times)
         return if times <= QUIET_MAX
 
-        raise TimeoutError, "the statement was not sent: this process stood still for a second before each of #{times} tries"
+        raise StatementTimeoutError.new("the statement was not sent: this process stood still for a second before each of " \
+                                        "#{times} tries", in_doubt: false)
       end
 
-      # On a connection for one user, if there is one free.
-      def ask_aside(refused, deadline)
-        return :none unless %i[slow stuck held].include?(refused)
+      def note_held_up(lane)
+        @pool.config.sharing.note_held_up
+        sql, seconds = lane.head
+        return unless seconds
 
+        held = @held[lane] ||= Held.new(sql, @machine.now - seconds, 0)
+        held.others += 1
+      end
+
+      # What has held up others may have come to its end.
+      def report(lane)
+        held = @held[lane] or return
+        _, seconds = lane.head
+        return if seconds && seconds >= @machine.now - held.since - 0.001
+
+        @held.delete(lane)
+        @pool.config.sharing.report(held.sql, @machine.now - held.since, held.others)
+      end
+
+      # On a connection for one user, where that is better than a lane.
+      #
+      # @return [Object, :none]
+      def elsewhere(refused, unsure, deadline, &)
+        case refused
+        when *OWN then ask_alone(refused, deadline, &)
+        when :unknown then ask_idle(deadline, &).then { |taken| taken == :none && !open_window ? ask_aside(deadline, &) : taken }
+        when :slow then ask_aside(deadline, &)
+        when *STUCK then unsure || !room? ? ask_aside(deadline, &) : :none
+        when :held then moving ? :none : ask_aside(deadline, &)
+        else :none
+        end
+      end
+
+      def ask_idle(deadline, &) = ask_on(:try_idle, deadline, &)
+
+      def ask_aside(deadline, &) = ask_on(:try_use, deadline, &)
+
+      # @param way [Symbol] to a connection, of {Connections}
+      # @return [Object, :none]
+      def ask_on(way, deadline)
         used = false
-        @pool.connections.try_use(left_until(deadline)) do |other|
+        @pool.connections.__send__(way, left_until(deadline)) do |other|
           used = true
           left_clean(other) { yield(other, left_until(deadline), true) }
         end
@@ -163,14 +241,59 @@ module Ringspun
         @moved.signal if used # it is free for another one
       end
 
+      # What has met a lock waits for it under the user's own setting, and holds up nobody.
+      def ask_alone(refused, deadline)
+        @pool.config.sharing.note_lock_wait if refused == :lock
+        alone(left_until(deadline)) { |lane, left| yield(lane, left, true) }
+      ensure
+        @moved.signal
+      end
+
+      # @return [Lane, nil] that a statement may close of which nothing is known: of several lanes one stays open
+      def open_window
+        closed, open = @lanes.partition(&:closed?)
+        open.min_by(&:pending) if closed.empty? || open.size > 1
+      end
+
       # @return [Lane, nil] where statements are answered
-      def moving = @lanes.reject(&:stuck?).min_by(&:pending)
+      def moving = @lanes.reject { |lane| lane.stuck? || lane.held? }.min_by(&:burden)
+
+      # @return [Boolean] whether there is a lane for a statement that is known to be quick, or one more is on its way
+      def room?
+        return true if moving || @opening
+
+        make_room if @lanes.size == @pool.config.lanes
+        @lanes.size < @pool.config.lanes && open
+      end
+
+      # A lane that does not move goes on as a connection for one user, if there may be one more.
+      def make_room
+        lane = @lanes.find(&:stuck?) or return
+        return unless @pool.connections.lend(lane)
+
+        @lanes.delete(lane)
+        @lent << lane
+      end
+
+      def close_lent
+        @lent.select { |lane| lane.lost? || lane.pending.zero? }.each do |lane|
+          lane.close(lane.loss || "it had held up others")
+          end_loan(lane)
+        end
+      end
+
+      def end_loan(lane)
+        @lent.delete(lane)
+        @pool.connections.end_loan(lane)
+      end
 
       # What nobody waits for any more is cancelled.
       def leaving(lane)
         taken = yield
       ensure
         leave(lane) unless taken
+        report(lane) if @held.any?
+        close_lent if @lent.any?
         @moved.broadcast if @waiting.positive? && !taken.is_a?(Symbol)
       end
 
@@ -181,27 +304,50 @@ module Ringspun
       end
 
       # @return [Lane] where to try next
-      def settle(refused, lane, left)
+      def settle(refused, lane, deadline, patience)
+        left = left_until(deadline)
         case refused
         when :session then refuse_session
         when :unsafe then drop(lane) || refuse_left(lane)
         when :quiet then lane.ping(left) || drop(lane)
         when :lost then drop(lane)
         when :old then open # in its place, in which it goes on until then
-        when :held then lane.ping(left) # answered when it has been resumed, or shortly before
-        when :stuck then await_move(left)
+        when :held then moving || lane.ping(left) # answered when it has been resumed, or shortly before
+        when *STUCK then await_move(deadline, patience)
+        when *UNSURE then return window(left)
         end
-        pick || await_opened(left)
+        ([*STUCK, :held].include?(refused) && moving) || pick || await_opened(left)
+      end
+
+      # @return [Lane] for a statement that is not known to be quick
+      def window(left)
+        lane = open_window || @lanes.select(&:closed?).min_by(&:pending) || await_opened(left)
+        open if lane.old?
+        lane
       end
 
       # Until one has answered what it was at, or another one is there. What waits here was not sent, so it holds up no
-      # cancellation of what is before it.
-      def await_move(left)
-        open if @lanes.size < @pool.config.lanes
-        wait_for_move([left, LOOK].compact.min) unless @lanes.empty? || moving
+      # cancellation of what is before it. Whoever has all connections may wait for it, so it does not wait for ever.
+      def await_move(deadline, patience)
+        return if moving || @lanes.empty?
+
+        due = [deadline, patience.due].compact.min
+        left = due - @machine.now
+        wait_for_move(left.clamp(0, LOOK))
+        patience.due = patient_until # others are served, so it may be soon
       rescue Ringspun::TimeoutError
-        raise TimeoutError, "no statement before it was answered before the deadline; it was not sent" if left && left <= LOOK
+        return if left > LOOK
+        raise PoolTimeoutError, exhausted if due == patience.due
+
+        raise Postgres.late("no statement before it was answered before the deadline; it was not sent", false)
       end
+
+      def exhausted
+        heads = @lanes.map { |lane| "a shared one: #{lane}" }
+        [@pool.connections.exhausted(@pool.config.checkout_timeout), *heads].join("\n")
+      end
+
+      def patient_until = @machine.now + @pool.config.checkout_timeout
 
       def wait_for_move(seconds)
         @waiting += 1
@@ -229,6 +375,7 @@ module Ringspun
 
       def drop(lane)
         lane.close(lane.loss || "it was given up")
+        @held.delete(lane)
         @lanes.delete(lane)
         @moved.broadcast
         nil
@@ -275,6 +422,7 @@ module Ringspun
       # In a strand beside the run, which does not wait for a server that is silent.
       def open_one(opening)
         lane = @pool.opener.call { Lane.open(@pool.config, @pool.canceller, shared: true) }
+        lane.keeper = self
         @lanes << lane
         retire_old
         @closed ? lane.close : @pool.connections.fill

@@ -27,8 +27,8 @@ module Ringspun
         @closed = false
       end
 
-      # @return [TimeoutError] for a caller whose time is over while it waits for a connection to be opened
-      def late = TimeoutError.new("no connection to #{@place} before the deadline#{last_try}")
+      # @return [StatementTimeoutError] for a caller whose time is over while it waits for a connection to be opened
+      def late = Postgres.late("no connection to #{@place} before the deadline#{last_try}", false)
 
       # @return [String, nil] what has become of it, while the server is down
       def last_try = @failure && "; the last try: #{@failure.message}"

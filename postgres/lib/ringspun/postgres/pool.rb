@@ -143,9 +143,12 @@ module Ringspun
       # @since 0.1.0
       def closed? = @closed
 
-      # @return [Hash{Symbol => Integer}] `connections` for one user at a time, `idle` of them, callers that are `waiting` for one
+      # @return [Hash{Symbol => Integer}] `connections` for one user at a time, `idle` of them, callers that are `waiting` for
+      #   one; and since the pool was made: statements that were `held_up` by another one on a shared connection for more than
+      #   20 ms, before they were sent, and `lock_waits`, those that have met a lock there and were run again on a connection of
+      #   their own
       # @since 0.1.0
-      def metrics = @connections.metrics
+      def metrics = @connections.metrics.merge(@config.sharing.metrics)
 
       # Never shows a password.
       #
@@ -241,7 +244,7 @@ module Ringspun
       # @return [Lanes, Courier] which serves the caller
       def place
         start_anew unless Process.pid == @pid
-        raise ClosedError, "the pool is closed" if @closed
+        refuse_closed if @closed
 
         scheduler = Fiber.current_scheduler
         return courier unless scheduler.is_a?(Scheduler) || (scheduler.nil? && Thread.current.equal?(Thread.main))
@@ -253,6 +256,15 @@ module Ringspun
         lanes = @beginning.synchronize { @lanes[machine] || add_lanes(machine) }
         @last = [machine, lanes].freeze
         lanes
+      end
+
+      # What another thread has closed of this machine's: its descriptors are this one's to close.
+      def refuse_closed
+        if Machine.current?
+          @connections.close_reclaimed
+          @beginning.synchronize { @lanes[Machine.current] }&.close
+        end
+        raise ClosedError, "the pool is closed"
       end
 
       # Those of machines that have ended are closed now: nothing tells of the end of a machine.
@@ -298,14 +310,14 @@ module Ringspun
     #
     # @api private
     Config = Data.define(:options, :lanes, :max, :min, :timeout, :checkout_timeout, :max_lifetime, :statement_cache,
-                         :pipelining, :types, :observers) do
+                         :pipelining, :types, :observers, :sharing) do
       def initialize(options:, pipelining:, timeout:, checkout_timeout:, max_lifetime:, **rest)
         unless [true, false, nil].include?(pipelining)
           raise UsageError, "pipelining: expected true, false or nil, got #{pipelining.inspect}"
         end
 
         pipelining = Poolers.pipelining?(options) if pipelining.nil?
-        super(options:, pipelining:, timeout: timeout && more_than_zero(:timeout, timeout), **rest,
+        super(options:, pipelining:, sharing: Sharing.new, timeout: timeout && more_than_zero(:timeout, timeout), **rest,
               checkout_timeout: more_than_zero(:checkout_timeout, checkout_timeout),
               max_lifetime: more_than_zero(:max_lifetime, max_lifetime))
         whole(:lanes, 1..4)

@@ -243,7 +243,7 @@ module Ringspun
             pause = rand * BACK_OFF * (2**(attempt - 1))
             # Without this every attempt might run: a statement with no time left may still be answered.
             if deadline && Postgres.now + pause >= deadline
-              raise TimeoutError, "the time is up, and the transaction was not committed (attempts: #{attempt})"
+              raise Postgres.late("the time is up, and the transaction was not committed (attempts: #{attempt})", false)
             end
 
             sleep(pause)

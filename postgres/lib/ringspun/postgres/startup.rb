@@ -42,16 +42,18 @@ module Ringspun
       # May switch strands.
       #
       # @param options [Options]
+      # @param settings [Hash{String => String}] of the server, beside those of the options
       # @return [Session]
       # @raise [ConnectError] no host is there, or what is there refuses; says why of each
       # @raise [ServerError] the server refuses, as by {InvalidPassword}
       # @raise [ProtocolError] what answers is no Postgres, or a broken one
       # @raise [TimeoutError] the only host has not answered within `connect_timeout`
       # @raise [UsageError] a file that the options name cannot be read
-      def self.connect(options) = new(options).connect
+      def self.connect(options, settings = {}) = new(options, settings).connect
 
-      def initialize(options)
+      def initialize(options, settings)
         @options = options
+        @settings = settings
         @role = ServerRole.new(options["target_session_attrs"] || "any")
         @failures = []
       end
@@ -101,7 +103,7 @@ module Ringspun
         exact = @options.exact_settings?(host)
         greet(host, encrypted, exact)
       rescue ServerError => error
-        raise unless exact && error.message.include?("unsupported startup parameter")
+        raise unless exact && Greeting.exact?(error.message)
 
         @options.leave_exact_settings(host)
         retry
@@ -109,7 +111,7 @@ module Ringspun
 
       def greet(host, encrypted, exact)
         transport = Transport.open(@options, host, encrypted:, required: @options.encryption.required?)
-        session = Greeting.new(@options, transport, exact:).call
+        session = Greeting.new(@options, transport, @settings, exact:).call
       ensure
         Transport.give_up(transport.stream) if transport && !session
       end

@@ -5,10 +5,11 @@ class ScriptedServer
   class Backend
     # What a statement fails with.
     Failure = Class.new(StandardError) do
-      attr_reader :state
+      attr_reader :state, :routine
 
-      def initialize(state, message)
+      def initialize(state, message, routine = nil)
         @state = state
+        @routine = routine
         super(message)
       end
     end
@@ -34,9 +35,11 @@ class ScriptedServer
     # @return [String] of the transaction: I, T or E
     attr_reader :status
 
-    def initialize(server, stream, number)
+    # @param settings [Hash{String => String}] with which the client has begun
+    def initialize(server, stream, number, settings)
       @server = server
       @stream = stream
+      @settings = settings
       @process = number
       @key = server.random.rand(1 << 31)
       @status = "I"
@@ -179,12 +182,12 @@ class ScriptedServer
     def guard
       yield
     rescue Failure => error
-      fail(error.state, error.message)
+      fail(error.state, error.message, routine: error.routine)
     end
 
     # A server sends an error at once: whoever has asked for a Flush alone waits for it.
-    def fail(state, message, severity = "ERROR")
-      say("E", "S#{severity}\0V#{severity}\0C#{state}\0M#{message}\0\0")
+    def fail(state, message, severity = "ERROR", routine: nil)
+      say("E", "S#{severity}\0V#{severity}\0C#{state}\0M#{message}\0#{"R#{routine}\0" if routine}\0")
       flush
       @failed = true
       @status == "I" ? end_transaction(false) : @status = "E"
@@ -210,9 +213,12 @@ class ScriptedServer
 
     # --- commands ---
 
+    # A plain SELECT, or not.
+    def command_of(sql) = sql.delete_prefix("select ")[/\w+/]
+
     def columns_of(sql)
-      case sql[/\w+/]
-      when "echo", "work" then %w[nonce]
+      case command_of(sql)
+      when "echo", "work", "await" then %w[nonce]
       when "rows" then %w[nonce number]
       else []
       end
@@ -220,7 +226,7 @@ class ScriptedServer
 
     # @return [Array<Array<String>>] rows
     def perform(portal)
-      command = portal.sql[/\w+/].downcase
+      command = command_of(portal.sql).downcase
       raise Failure.new("25P02", "the transaction has failed") if @status == "E" && !%w[commit rollback].include?(command)
 
       portal.tag = TAGS.fetch(command) { "SELECT" }
@@ -228,6 +234,7 @@ class ScriptedServer
       portal.failure = ENDS.include?(state) ? state : Failure.new(state, nonce) if state
       case command
       when "echo", "work" then work(argument) && [[nonce]]
+      when "await" then await_lock(argument.to_f) && [[nonce]]
       when "rows" then Array.new(argument.to_i) { |number| [nonce, number.to_s] }
       when "insert" then @written.last << nonce and []
       when "fail" then raise Failure.new(argument, nonce)
@@ -247,6 +254,14 @@ class ScriptedServer
       true
     ensure
       @busy = false
+    end
+
+    def await_lock(seconds)
+      limit = @settings["lock_timeout"].to_f / 1000
+      return work(seconds) if limit.zero? || limit >= seconds
+
+      work(limit)
+      raise Failure.new("55P03", "canceling statement due to lock timeout", "ProcessInterrupts")
     end
 
     def check_interrupt

@@ -21,11 +21,18 @@ module Ringspun
         SETTING = /\A([^\0]+)\0([^\0]*)\0\z/n
         private_constant :SETTINGS, :EXACT, :BODY_MAX, :MESSAGES_MAX, :KEY, :SETTING
 
+        # Whether a pooler says that it does not know one of those.
+        def self.exact?(message)
+          message.include?("unsupported startup parameter") && EXACT.keys.any? { |name| message.include?(name) }
+        end
+
         # @param transport [Transport]
+        # @param settings [Hash{String => String}] of the server, beside those of the options
         # @param exact [Boolean] whether to ask for the settings that a pooler may refuse
-        def initialize(options, transport, exact: true)
+        def initialize(options, transport, settings, exact: true)
           @exact = exact
           @options = options
+          @wanted = settings
           @transport = transport
           @stream = transport.stream
           @messages = Messages.new(@stream)
@@ -53,7 +60,7 @@ module Ringspun
 
         def send_startup
           parameters = { "user" => @options.user, "database" => @options.database, **SETTINGS, **(@exact ? EXACT : {}),
-                         **@options.session_settings,
+                         **@options.session_settings, **@wanted,
                          "application_name" => @options["application_name"] || @options["fallback_application_name"],
                          "options" => @options["options"] }.compact
           body = [@version].pack("N") << parameters.flatten.map { |text| "#{text}\0".b }.join << "\0"

@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require "bench/postgres_server"
+
+module Bench
+  # The contenders of the table of writes: strands of which each inserts a row and then updates it by its key, again and again,
+  # one statement after the other, each committed by itself.
+  class WritingStatements
+    INSERT = "insert into bench_writes (id, n) values ($1, 0)"
+    UPDATE = "update bench_writes set n = n + 1 where id = $1"
+
+    class << self
+      # On the shared connections of a pool of ours.
+      def by_us(meter, **)
+        PostgresServer.client(lanes: 2) do |client, machine|
+          insert, update = [INSERT, UPDATE].map { |sql| client.prepare(sql) }
+          new(meter, machine.method(:spin), :await, **).measure { |id| insert.execute(id) + update.execute(id) }
+        end
+      end
+
+      # By one connection of the gem pg, one statement after the other.
+      def alone(meter, **size) = by_pg(meter, ->(&work) { work.call }, :itself, 1, **size, strands: 1)
+
+      # A task of Async for each strand.
+      def in_async(meter, connections, **)
+        Sync { |task| by_pg(meter, task.method(:async), :wait, connections, **) }
+      end
+
+      # A strand for each, and pg by our scheduler.
+      def in_strands(meter, connections, **)
+        Ringspun.run { |machine| by_pg(meter, machine.method(:spin), :await, connections, **) }
+      end
+
+      private
+
+      # Connections are taken from a pool for each statement.
+      def by_pg(meter, start, finish, connections, **)
+        require "pg"
+        open = Array.new(connections) { PG.connect(PostgresServer.start.options).tap { |connection| prepare(connection) } }
+        free = Thread::Queue.new(open)
+        new(meter, start, finish, **).measure { |id| %w[insert update].sum { |name| ask(free, name, id) } }
+      ensure
+        open&.each(&:close)
+      end
+
+      def prepare(connection)
+        connection.prepare("insert", INSERT)
+        connection.prepare("update", UPDATE)
+      end
+
+      def ask(free, name, id)
+        connection = free.pop
+        connection.exec_prepared(name, [id]).cmd_tuples.tap { free << connection }
+      end
+    end
+
+    # @param start [#call] runs a block beside the others
+    # @param finish [#to_proc] awaits its value
+    def initialize(meter, start, finish, strands:, statements:)
+      @meter = meter
+      @start = start
+      @finish = finish.to_proc
+      @strands = strands
+      @each = statements / strands / 2
+    end
+
+    # The block inserts and updates the row of a number, and returns how many rows these have met. Returns the proof.
+    def measure
+      server = PostgresServer.start
+      server.ask("select pg_catalog.set_config('client_min_messages', 'error', false);" \
+                 "drop table if exists bench_writes; create table bench_writes (id int primary key, n int not null)")
+      yield(-1)
+      @meter.operations = @each * @strands * 2
+      server.measure(@meter) do
+        started = Array.new(@strands) do |strand|
+          @start.call { @each.times.sum { |number| yield((strand * @each) + number) } }
+        end
+        { written: started.sum(&@finish) }
+      end
+    end
+  end
+end
