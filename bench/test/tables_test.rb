@@ -148,8 +148,8 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
-    assert_equal %w[timeout first_run beside_cpu timers ticker interrupt tls pg_memory pg_notify pg_arrays lines splice_forwarder
-                    jobs_seed jobs_work jobs_watched], without
+    assert_equal %w[timeout first_run beside_cpu timers ticker interrupt tls pg_writes pg_memory pg_notify pg_arrays lines
+                    splice_forwarder jobs_seed jobs_work jobs_watched], without
   end
 
   def test_the_promised_tables_show_system_calls
