@@ -22,9 +22,7 @@ Bench.table "pg_writes" do
     Bench::WritingStatements.by_us(meter, **size)
   end
 
-  contender "pg", requires: "pg" do |meter, statements:, **|
-    { written: Bench::WritingStatements.alone(meter, statements:)[:written] }
-  end
+  contender("pg", requires: "pg") { |meter, **size| Bench::WritingStatements.alone(meter, **size) }
 
   contender("async", requires: "async") { |meter, **size| Bench::WritingStatements.in_async(meter, 8, **size) }
 

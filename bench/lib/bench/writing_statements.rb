@@ -6,12 +6,14 @@ module Bench
   # The contenders of the table of writes: strands of which each inserts a row and then updates it by its key, again and again,
   # one statement after the other, each committed by itself.
   class WritingStatements
-    INSERT = "insert into bench_writes (id, n) values ($1, 0)"
-    UPDATE = "update bench_writes set n = n + 1 where id = $1"
+    TABLE = "bench_writes_#{Process.pid}".freeze
+    INSERT = "insert into #{TABLE} (id, n) values ($1, 0)".freeze
+    UPDATE = "update #{TABLE} set n = n + 1 where id = $1".freeze
 
     class << self
       # On the shared connections of a pool of ours.
       def by_us(meter, **)
+        make_table
         PostgresServer.client(lanes: 2) do |client, machine|
           insert, update = [INSERT, UPDATE].map { |sql| client.prepare(sql) }
           new(meter, machine.method(:spin), :await, **).measure { |id| insert.execute(id) + update.execute(id) }
@@ -19,7 +21,9 @@ module Bench
       end
 
       # By one connection of the gem pg, one statement after the other.
-      def alone(meter, **size) = by_pg(meter, ->(&work) { work.call }, :itself, 1, **size, strands: 1)
+      def alone(meter, strands:, statements:)
+        by_pg(meter, ->(&work) { work.call }, :itself, 1, strands: 1, statements: statements / strands / 2 * strands * 2)
+      end
 
       # A task of Async for each strand.
       def in_async(meter, connections, **)
@@ -33,9 +37,16 @@ module Bench
 
       private
 
+      # Anew for each sample.
+      def make_table
+        PostgresServer.start.ask("select pg_catalog.set_config('client_min_messages', 'error', false);" \
+                                 "drop table if exists #{TABLE}; create table #{TABLE} (id int primary key, n int not null)")
+      end
+
       # Connections are taken from a pool for each statement.
       def by_pg(meter, start, finish, connections, **)
         require "pg"
+        make_table
         open = Array.new(connections) { PG.connect(PostgresServer.start.options).tap { |connection| prepare(connection) } }
         free = Thread::Queue.new(open)
         new(meter, start, finish, **).measure { |id| %w[insert update].sum { |name| ask(free, name, id) } }
@@ -67,8 +78,6 @@ module Bench
     # The block inserts and updates the row of a number, and returns how many rows these have met. Returns the proof.
     def measure
       server = PostgresServer.start
-      server.ask("select pg_catalog.set_config('client_min_messages', 'error', false);" \
-                 "drop table if exists bench_writes; create table bench_writes (id int primary key, n int not null)")
       yield(-1)
       @meter.operations = @each * @strands * 2
       server.measure(@meter) do
