@@ -102,7 +102,7 @@ class StockAsyncToolsTest < Minitest::Test
           order = []
           resumed = task.async { Fiber.scheduler.transfer.then { order << :resumed } }
           reading = task.async { reader.readpartial(9) && order << :reader }
-          machine.yield # who has given way may be passed
+          machine.yield # a strand that has given way may be passed
           writer.write("x")
           compute
           Fiber.scheduler.resume(resumed.fiber)

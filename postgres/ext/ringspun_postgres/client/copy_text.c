@@ -1,5 +1,6 @@
 /* copy_text: values in the text and CSV formats of COPY.
  * https://www.postgresql.org/docs/17/sql-copy.html#id-1.9.3.55.9 */
+#include "client/calendar.h"
 #include "client/copy_rows.h"
 
 enum { BYTEA = 17, JSON = 114, JSONB = 3802, NUMBER_MAX = 24, TIME_MAX = 48 };
@@ -22,22 +23,16 @@ static void put_padded(char **at, int64_t number, int digits) {
     *at += digits;
 }
 
-/* Of the proleptic Gregorian calendar: http://howardhinnant.github.io/date_algorithms.html#civil_from_days */
+/* True: the year is one before Christ, and the text is to say so. */
 static bool put_date(char **at, int64_t days) {
-    days += 719468;
-    int64_t era = (days >= 0 ? days : days - 146096) / 146097, of_era = days - era * 146097;
-    int64_t year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100), month = (5 * of_year + 2) / 153;
-    int64_t day = of_year - (153 * month + 2) / 5 + 1;
-    month += month < 10 ? 3 : -9;
-    int64_t year = year_of_era + era * 400 + (month <= 2);
-    bool before_christ = year <= 0; /* the year before 1 is 1 BC */
-    if (before_christ) year = 1 - year;
+    rpg_date date = rpg_date_of(days);
+    bool before_christ = date.year <= 0;
+    int64_t year = before_christ ? 1 - date.year : date.year;
     put_padded(at, year, year > 99999 ? 6 : year > 9999 ? 5 : 4);
     *(*at)++ = '-';
-    put_padded(at, month, 2);
+    put_padded(at, date.month, 2);
     *(*at)++ = '-';
-    put_padded(at, day, 2);
+    put_padded(at, date.day, 2);
     return before_christ;
 }
 
@@ -230,14 +225,8 @@ static void put_no_null(rpg_out *out, const rpg_copy_format *format, rpg_span te
     put_escaped(out, format, (rpg_span){text.bytes + 1, text.len - 1});
 }
 
-static void put_text_bytes(rpg_copy_rows *rows, rpg_span text) {
-    const rpg_copy_format *format = &rows->format;
-    if (text.len == 0 && format->null_len == 0) fail_text(rows, "is empty, which this COPY reads as NULL; leave NULL '' out");
-    if (!is_null_text(format, text) || memchr(text.bytes, '\\', text.len)) put_escaped(&rows->out, format, text);
-    else put_no_null(&rows->out, format, text);
-}
-
-void rpg_copy_put_text(rpg_copy_rows *rows, VALUE value) {
+/* Both formats: `put_bytes` writes a text that may need an escape or quotes. */
+static inline void put_value(rpg_copy_rows *rows, VALUE value, void (*put_bytes)(rpg_copy_rows *, rpg_span)) {
     char plain[TIME_MAX];
     if (NIL_P(value)) {
         rpg_put_bytes(&rows->out, rows->format.null, rows->format.null_len);
@@ -249,13 +238,22 @@ void rpg_copy_put_text(rpg_copy_rows *rows, VALUE value) {
         return;
     }
     if (len > 0) {
-        put_text_bytes(rows, (rpg_span){(const uint8_t *)plain, len});
+        put_bytes(rows, (rpg_span){(const uint8_t *)plain, len});
         return;
     }
     VALUE text = rpg_copy_utf8(rows, value);
-    put_text_bytes(rows, (rpg_span){(const uint8_t *)RSTRING_PTR(text), (size_t)RSTRING_LEN(text)});
+    put_bytes(rows, (rpg_span){(const uint8_t *)RSTRING_PTR(text), (size_t)RSTRING_LEN(text)});
     RB_GC_GUARD(text);
 }
+
+static void put_text_bytes(rpg_copy_rows *rows, rpg_span text) {
+    const rpg_copy_format *format = &rows->format;
+    if (text.len == 0 && format->null_len == 0) fail_text(rows, "is empty, which this COPY reads as NULL; leave NULL '' out");
+    if (!is_null_text(format, text) || memchr(text.bytes, '\\', text.len)) put_escaped(&rows->out, format, text);
+    else put_no_null(&rows->out, format, text);
+}
+
+void rpg_copy_put_text(rpg_copy_rows *rows, VALUE value) { put_value(rows, value, put_text_bytes); }
 
 /* --- CSV --- */
 
@@ -285,22 +283,4 @@ static void put_csv_bytes(rpg_copy_rows *rows, rpg_span text) {
     rpg_put_u8(out, format->quote);
 }
 
-void rpg_copy_put_csv(rpg_copy_rows *rows, VALUE value) {
-    char plain[TIME_MAX];
-    if (NIL_P(value)) {
-        rpg_put_bytes(&rows->out, rows->format.null, rows->format.null_len);
-        return;
-    }
-    size_t len = plain_of(rows, value, plain);
-    if (len > 0 && rows->format.simple) {
-        rpg_put_bytes(&rows->out, plain, len);
-        return;
-    }
-    if (len > 0) {
-        put_csv_bytes(rows, (rpg_span){(const uint8_t *)plain, len});
-        return;
-    }
-    VALUE text = rpg_copy_utf8(rows, value);
-    put_csv_bytes(rows, (rpg_span){(const uint8_t *)RSTRING_PTR(text), (size_t)RSTRING_LEN(text)});
-    RB_GC_GUARD(text);
-}
+void rpg_copy_put_csv(rpg_copy_rows *rows, VALUE value) { put_value(rows, value, put_csv_bytes); }

@@ -10,7 +10,7 @@
 /* What took this many times as long as it may counts as two. */
 #define VERY 20
 
-/* Texts of which a pool knows at most. A program that writes values into its texts has a new one each time. */
+/* Texts that a pool knows at most. A program that writes values into its texts has a new one each time. */
 #define TEXTS_MAX 4096u
 
 static VALUE cHistory, cHistories;

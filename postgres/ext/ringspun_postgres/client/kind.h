@@ -8,7 +8,7 @@
 
 typedef enum {
     RPG_READS,                  /* a plain SELECT: it waits for no lock but that of who alters its table */
-    RPG_WRITES,                 /* it may wait for a lock: it writes, locks, or calls a function of which nothing is known */
+    RPG_WRITES,                 /* it may wait for a lock: it writes, locks, or calls a function that nobody knows */
     RPG_ALONE,                  /* it may commit in its midst, so that it cannot be run again when it has waited too long */
 } rpg_effect;
 

@@ -28,7 +28,7 @@ module Ringspun
       # @param item [Array<Object>, String] the values of a row in the order of the columns; or bytes of the statement's format,
       #   any number of rows or a part of one
       # @return [self]
-      # @raise [InvalidRow] a value of which Postgres cannot have one; nothing of the row was added
+      # @raise [InvalidRow] a value that Postgres cannot have; nothing of the row was added
       # @raise [ServerError] what the server found wrong in what was sent before
       # @raise [TimeoutError] nothing of the COPY takes effect
       # @since 0.1.0

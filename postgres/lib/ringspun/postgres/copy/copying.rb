@@ -35,7 +35,7 @@ module Ringspun
       # @param progress [#call, nil] is called with the bytes and rows that were sent, after each 64 KB
       # @yieldparam copy [CopyIn]
       # @return [Integer] how many rows the server has
-      # @raise [InvalidRow] for a value of which Postgres cannot have one: it names row and column
+      # @raise [InvalidRow] for a value that Postgres cannot have: it names row and column
       # @raise [ServerError] for what the server finds wrong. Where it names a line, this is a {CopyRowError} as well
       # @raise [UsageError, TimeoutError, ConnectionLost]
       # @since 0.1.0

@@ -54,7 +54,7 @@ module Ringspun
       end
     end
 
-    # A row of Ruby values of which Postgres cannot have one. Nothing of it was sent.
+    # A row with a Ruby value that Postgres cannot have. Nothing of it was sent.
     #
     # @since 0.1.0
     class InvalidRow < UsageError

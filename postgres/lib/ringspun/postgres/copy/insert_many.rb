@@ -36,7 +36,7 @@ module Ringspun
     #
     # @api private
     class InsertMany
-      # Up to so many rows one INSERT is sooner done than a COPY, which has a connection of its own and three round trips.
+      # Up to this number of rows one INSERT is sooner done than a COPY, which has a connection of its own and three round trips.
       FEW = 100
 
       # Parameters of a statement, and rows of an INSERT.
@@ -234,7 +234,7 @@ module Ringspun
       # @param by [:auto, :copy, :insert]
       # @param timeout [Numeric, nil] seconds for all of it
       # @return [Integer, Array<Row>] how many rows were inserted or updated; with `returning:` what they have
-      # @raise [InvalidRow] a row has other columns, or a value of which Postgres cannot have one
+      # @raise [InvalidRow] a row has other columns, or a value that Postgres cannot have
       # @raise [UsageError, ServerError, TimeoutError, ConnectionLost]
       # @since 0.1.0
       def insert_many(table, rows, columns: nil, on_conflict: nil, returning: nil, by: :auto, timeout: nil)

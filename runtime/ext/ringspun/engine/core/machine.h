@@ -294,7 +294,7 @@ rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags);
 
 /* The fiber scheduler's unblock, which carries no ticket. Returns true when it woke a strand. */
 bool rs_unblock(rs_machine *machine, rs_strand *strand);
-/* The same; who is woken runs next. */
+/* The same; the strand that is woken runs next. */
 bool rs_unblock_first(rs_machine *machine, rs_strand *strand);
 
 /* An unblock that came before its park, for the strand's next block-like one; and the end of it. */

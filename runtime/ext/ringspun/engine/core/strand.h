@@ -139,7 +139,7 @@ static inline void rs_strand_become(rs_strand *strand, rs_strand_state state) {
 void rs_run_push(rs_strands *strands, rs_strand *strand);
 void rs_run_push_woken(rs_strands *strands, rs_strand *strand);
 void rs_run_push_front(rs_strands *strands, rs_strand *strand);
-/* Behind the first of those that were woken, of whom there must be one. */
+/* Behind the first of those that were woken: there must be one. */
 void rs_run_push_second(rs_strands *strands, rs_strand *strand);
 /* Before the others, and not before those woken that may pass them. */
 void rs_run_push_front_of_others(rs_strands *strands, rs_strand *strand);
