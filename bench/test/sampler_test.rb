@@ -55,6 +55,26 @@ class BenchTest::SamplerTest < Minitest::Test
     assert_equal({ "unavailable" => "no server" }, Bench::Sampler.new.sample(table, table.floor, {}))
   end
 
+  def test_two_samplers_prepare_one_after_the_other
+    inside, leave = [], Thread::Queue.new
+    most = 0
+    table = BenchTest.table do
+      beforehand do |**|
+        inside << Thread.current
+        most = [most, inside.size].max
+        leave.pop
+        inside.delete(Thread.current)
+        raise Bench::Unavailable, "no server"
+      end
+      floor("stream.c") { |**| [] }
+    end
+    threads = Array.new(2) { Thread.new { Bench::Sampler.new.sample(table, table.floor, {}) } }
+    Thread.pass until threads.all?(&:stop?)
+    2.times { leave << true }
+    threads.each(&:join)
+    assert_equal 1, most
+  end
+
   # The fixture has a Ringspun whose machines are refused, as a host may do.
   def test_a_backend_that_the_host_refuses_is_a_remark
     assert_equal({ "unavailable" => "no uring here" }, sample_refused("ringspun"))

@@ -38,7 +38,7 @@ module Bench
     def prepare(count)
       @prepared ||= {}
       @prepared[count] ||= [
-        "create unlogged table #{TABLE} (id int, name text, at timestamptz)",
+        "create unlogged table if not exists #{TABLE} (id int, name text, at timestamptz)",
         "create table #{source(count)} as select i as id, 'resource ' || lpad(i::text, 8, '0') as name, " \
         "timestamptz '2020-01-01 00:00+00' + i * interval '1 minute' + i * interval '1 us' as at " \
         "from generate_series(0, #{count - 1}) i",

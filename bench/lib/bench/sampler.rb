@@ -25,15 +25,18 @@ module Bench
     NO_LIBRARIES = %w[RUBYLIB RUBYOPT GEM_HOME GEM_PATH BUNDLE_GEMFILE BUNDLER_SETUP].to_h { |name| [name, nil] }.freeze
     RUBY_4 = "RINGSPUN_RUBY_4"
 
+    # All samplers have the servers in common in which their tables are made.
+    PREPARING = Mutex.new
+    private_constant :PREPARING
+
     def initialize(time_limit: TIME_LIMIT, prefix: [], counters: nil)
       @time_limit = time_limit
       @prefix = prefix
       @counters = counters
-      @preparing = Mutex.new
     end
 
     def sample(table, contender, size)
-      @preparing.synchronize { table.prepare(size) }
+      PREPARING.synchronize { table.prepare(size) }
       command = command(table, contender, size)
       Workspace.settle(table.bytes_of(size)) if table.writes_files?
       judge(table, contender, size, counted(contender, command))
