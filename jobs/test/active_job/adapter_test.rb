@@ -86,28 +86,84 @@ class ActiveJobAdapterTest < ActiveJobCase
   def test_of_many_each_says_whether_it_is_stored
     @storage.answers = [nil, Jobs::StorageError.new("it is full"), nil]
     jobs = %w[Ada Bob Eve].map { |name| Greeting.new(name) }
-    assert_equal 2, Greeting.queue_adapter.enqueue_all(jobs)
+    error = assert_raises(Jobs::BulkError) { ActiveJob.perform_all_later(jobs) }
+    assert_equal "1 of 3 jobs are not stored, or not for certain: it is full", error.message
     assert_equal [true, false, true], jobs.map(&:successfully_enqueued?)
     assert_equal [nil, "it is full", nil], jobs.map { |job| job.enqueue_error&.message }
     assert_instance_of ActiveJob::EnqueueError, jobs[1].enqueue_error
     assert_instance_of Jobs::StorageError, jobs[1].enqueue_error.cause
   end
 
-  def test_a_storage_that_refuses_is_an_enqueue_error
-    @storage.error = Jobs::StorageError.new("it is full")
-    seen = nil
-    refute(Greeting.perform_later("Ada") { |job| seen = job })
-    refute_predicate seen, :successfully_enqueued?
-    assert_instance_of ActiveJob::EnqueueError, seen.enqueue_error
-    assert_instance_of Jobs::StorageError, seen.enqueue_error.cause
-    assert_equal "it is full", seen.enqueue_error.message
+  FAILURES = [Jobs::StorageError, Jobs::UnavailableError, Jobs::UnknownOutcomeError, Jobs::PoolTimeoutError].freeze
+
+  def test_what_is_not_stored_is_raised
+    FAILURES.each do |failure|
+      @storage.error = failure.new("it is full")
+      ways = [-> { Greeting.perform_later("Ada") }, -> { Greeting.set(wait: 60).perform_later("Ada") },
+              -> { Greeting.new("Ada").enqueue }]
+      ways.each { |way| assert_equal "it is full", assert_raises(failure, &way).message }
+    end
   end
 
   def test_of_many_none_is_stored_by_a_storage_that_refuses
-    @storage.error = Jobs::StorageError.new("it is full")
-    jobs = [Greeting.new("Ada"), Greeting.new("Bob")]
-    ActiveJob.perform_all_later(jobs)
-    assert_equal [[false, "it is full"]], jobs.map { |job| [job.successfully_enqueued?, job.enqueue_error.message] }.uniq
+    FAILURES.each do |failure|
+      @storage.error = failure.new("it is full")
+      jobs = [Greeting.new("Ada"), Greeting.new("Bob")]
+      assert_raises(failure) { ActiveJob.perform_all_later(jobs) }
+      assert_equal [[false, "it is full"]], jobs.map { |job| [job.successfully_enqueued?, job.enqueue_error.message] }.uniq
+    end
+  end
+
+  # A thousand go in one call, and what comes after a call that fails is not tried.
+  def test_of_many_those_that_are_not_tried_are_not_stored
+    @storage.define_singleton_method(:push) { |pushes, **| pushes.size == 1000 ? super(pushes) : raise(Jobs::UnavailableError, "gone") }
+    jobs = Array.new(1002) { |number| Greeting.new(number.to_s) }
+    error = assert_raises(Jobs::BulkError) { ActiveJob.perform_all_later(jobs) }
+    assert_equal [1000, 2], jobs.partition(&:successfully_enqueued?).map(&:size)
+    assert_equal ["gone"], jobs.last(2).map { |job| job.enqueue_error.message }.uniq
+    assert_match(/gone/, error.message)
+  end
+
+  class Reports
+    def initialize = @all = []
+    attr_reader :all
+
+    def report(error, **rest) = @all << [error.message, rest]
+  end
+
+  # As Rails' own adapters answer.
+  def test_what_is_not_stored_is_returned_logged_and_reported
+    reports, log = Reports.new, StringIO.new
+    ActiveSupport.error_reporter.subscribe(reports)
+    Jobs.configure do |config|
+      config.active_job_errors = "return"
+      config.logger = Logger.new(log)
+    end
+    @storage.error = Jobs::UnknownOutcomeError.new("cut")
+    seen = nil
+    refute(Greeting.perform_later("Ada") { |job| seen = job })
+    assert_instance_of ActiveJob::EnqueueError, seen.enqueue_error
+    assert_instance_of Jobs::UnknownOutcomeError, seen.enqueue_error.cause
+    @storage.error = nil
+    @storage.answers = [nil, Jobs::StorageError.new("it is full")]
+    many = [Greeting.new("Bob"), Other.new]
+    assert_nil ActiveJob.perform_all_later(many)
+    assert_equal [true, false], many.map(&:successfully_enqueued?)
+    assert_equal ["cut", "1 of 2 jobs are not stored, or not for certain: it is full"], reports.all.map(&:first)
+    names = ["#{Greeting} #{seen.job_id}", "#{Other} #{many.last.job_id}"]
+    assert_equal names, reports.all.flat_map { |_, rest| rest[:context][:jobs] }
+    ways = reports.all.map { |_, rest| rest.values_at(:handled, :severity, :source) }
+    assert_equal [[true, :error, "enqueue.ringspun"]], ways.uniq
+    assert_equal names, log.string.lines.map { |line| line[/ERROR.*: not stored, or not for certain: ([^:]+::\w+ \S+):/, 1] }
+  ensure
+    ActiveSupport.error_reporter.unsubscribe(reports)
+    Jobs.config.active_job_errors = :raise
+    Jobs.config.remove_instance_variable(:@logger)
+  end
+
+  def test_only_known_answers
+    error = assert_raises(Jobs::ConfigError) { Jobs.configure { |config| config.active_job_errors = false } }
+    assert_equal "active_job_errors must be one of [:raise, :return], got false", error.message
   end
 
   def test_a_job_that_a_middleware_stops_is_not_enqueued

@@ -160,6 +160,40 @@ module RailsTransactions
     assert_equal %w[b d e], waiting
   end
 
+  # One of Active Job that is not stored keeps no other from being enqueued, and each is named.
+  def test_what_active_job_has_let_wait_is_told
+    told = app.run(<<~RUBY)
+      #{FAIL}
+      def (Ringspun::Jobs.enqueuer).push(push, **) = push.entry.include?('"a"') ? raise(Ringspun::Jobs::UnavailableError, "gone") : super
+      begin
+        Note.transaction do
+          @jobs = %w[a b a].map { |text| LateJob.perform_later(text) }
+          ActiveJob.perform_all_later(@many = [LateJob.new("a"), LateJob.new("b")])
+          PlainJob.perform_async("c")
+        end
+      rescue Ringspun::Jobs::AfterCommitError => error
+        [error.jobs.map(&:last) == [@jobs[0], @jobs[2], *@many].map(&:job_id), error.jobs.map(&:first).uniq, error.cause.message,
+         (@jobs + @many).map(&:successfully_enqueued?)]
+      end
+    RUBY
+    assert_equal [true, %w[LateJob], "gone", [false, true, false, false, false]], told
+    assert_equal %w[b c], waiting
+  end
+
+  def test_what_active_job_has_let_wait_is_named_when_a_callback_raises
+    error = app.run(<<~'RUBY')
+      raising = Class.new(ApplicationRecord) { self.table_name = "notes"; after_commit { raise "no" }; def self.name = "Raising" }
+      begin
+        raising.transaction { raising.create!(text: "x"); @job = LateJob.perform_later("a") }
+      rescue Ringspun::Jobs::AfterCommitError => error
+        [error.jobs == [["LateJob", @job.job_id]], error.cause.message, error.message]
+      end
+    RUBY
+    assert_equal [true, "no"], error.first(2)
+    assert_match(/the transaction is committed, but these jobs are not stored, or not for certain: LateJob \S+: no/, error.last)
+    assert_empty waiting
+  end
+
   def test_many_that_wait_go_in_several_calls
     sizes = app.run(<<~'RUBY')
       sizes = []

@@ -36,7 +36,7 @@ module Ringspun
       # @api private
       def initialize(message, jobs, results)
         super(results)
-        @text = "#{message}: #{results.grep(Exception).first.message}"
+        @text = message
         @jobs = jobs
       end
 

@@ -11,7 +11,8 @@ module Ringspun
     class Config
       DAY = 86_400
       STRATEGIES = %i[group_commit single named_pool pool].freeze
-      private_constant :DAY, :STRATEGIES
+      ANSWERS = %i[raise return].freeze
+      private_constant :DAY, :STRATEGIES, :ANSWERS
 
       # The events in the life of a worker, see {#on}.
       LIFECYCLE = %i[startup heartbeat beat quiet shutdown exit].freeze
@@ -87,6 +88,14 @@ module Ringspun
       #     enqueued; those of Active Job do as its own option says, unless their adapter is `:sidekiq`
       #   @since 0.1.0
       flag(:after_commit, false)
+
+      # @!attribute [rw] active_job_errors
+      #   @return [Symbol] what `perform_later` and its like do when a job is not stored: `:raise` our error, or `:return` false,
+      #     as Rails' own adapters do; then the error is logged and reported to `Rails.error`
+      #   @since 0.1.0
+      setting(:active_job_errors, :raise, "one of #{ANSWERS}") do |value|
+        value.to_sym.then { |answer| answer if ANSWERS.include?(answer) } if value.respond_to?(:to_sym)
+      end
 
       # @!attribute [rw] queues
       #   @return [Hash{String => Integer}] the queues that a worker serves, and their weights; an Array is strict: the first that

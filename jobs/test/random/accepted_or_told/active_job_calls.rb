@@ -6,7 +6,7 @@ require "ringspun/jobs/sidekiq/active_job"
 ActiveJob::Base.logger = Logger.new(nil)
 
 module AcceptedOrTold
-  # The ways of Active Job, whose own promise is another one: a call tells what went wrong in `enqueue_error` of the job.
+  # The ways of Active Job. What it swallows was told to nobody.
   module ActiveJobCalls
     class Later < ActiveJob::Base
       self.queue_adapter = :ringspun

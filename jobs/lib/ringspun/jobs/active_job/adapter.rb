@@ -17,15 +17,24 @@ module Ringspun
       # @since 0.1.0
       module Adapter
         STOPPED = "a middleware has stopped the job"
+        # What a storage may answer. An invalid job is always raised.
+        FAILURES = [UnavailableError, UnknownOutcomeError, StorageError, PoolTimeoutError].freeze
+        SOURCE = "enqueue.ringspun"
         # From this version on Active Job itself lets many wait for the commit.
         MANY_WAIT = Gem::Version.new("8.1")
-        private_constant :STOPPED, :MANY_WAIT
+        private_constant :STOPPED, :FAILURES, :SOURCE, :MANY_WAIT
 
         # Stores a job. May switch strands.
         #
+        # With the setting `active_job_errors` `:return` an error of the storage is raised as `ActiveJob::EnqueueError`, so that
+        # `perform_later` returns false. It is logged and reported to `Rails.error`, for few programs look at what that returns.
+        #
         # @param job [::ActiveJob::Base] which gets its `provider_job_id`, our jid
         # @return [String] the jid
-        # @raise [::ActiveJob::EnqueueError] it is not stored, or not for certain; its cause is our error
+        # @raise [UnavailableError, StorageError, PoolTimeoutError] it is not stored
+        # @raise [UnknownOutcomeError] it is stored, or not
+        # @raise [::ActiveJob::EnqueueError] a middleware has stopped it; or it waited for a commit and is not stored, which
+        #   `transaction` then raises as {ActiveRecord::AfterCommitError}
         # @raise [InvalidJobError] its data do not survive JSON
         # @since 0.1.0
         def enqueue(job) = store(job, nil)
@@ -44,16 +53,23 @@ module Ringspun
         #
         # @param jobs [Array<::ActiveJob::Base>]
         # @return [Integer] how many are stored
+        # @raise [UnavailableError, StorageError, PoolTimeoutError, UnknownOutcomeError] none is stored, or not for certain
+        # @raise [BulkError] some are not stored; with `active_job_errors` `:return` only the jobs say so
         # @raise [InvalidJobError] the data of one do not survive JSON, and none is stored
         # @since 0.1.0
         def enqueue_all(jobs)
-          client = Jobs.client
-          answers = answers_of(jobs.size) do
-            client.push_all(jobs) do |job|
-              client.made(template(job), [data_of(job)], job.scheduled_at&.to_f, nil, late: late?(job))
-            end
+          commit = commit_of(jobs)
+          told = nil
+          answers = begin
+            push_all(jobs)
+          rescue BulkError => told
+            told.results + Array.new(jobs.size - told.results.size, told.results.grep(Error).first)
+          rescue *FAILURES => told
+            Array.new(jobs.size, told)
           end
-          jobs.zip(answers).count { |job, answer| settle(job, answer) }
+          stored = jobs.zip(answers).count { |job, answer| settle(job, answer) }
+          tell(jobs.zip(answers).select { |_job, answer| answer.is_a?(Error) }.map(&:first), told, commit) if told
+          stored
         end
 
         # Whether the worker that runs the caller has been told to end, so that a job with steps is to be interrupted after one
@@ -66,10 +82,42 @@ module Ringspun
         private
 
         def store(job, timestamp)
+          commit = commit_of([job])
           jid = Jobs.client.push(template(job), [data_of(job)], timestamp)
           job.provider_job_id = jid || raise(::ActiveJob::EnqueueError, STOPPED)
-        rescue UnavailableError, UnknownOutcomeError, StorageError, PoolTimeoutError => error
+        rescue *FAILURES => error
+          tell([job], error, commit)
           raise ::ActiveJob::EnqueueError, error.message
+        end
+
+        def push_all(jobs)
+          client = Jobs.client
+          client.push_all(jobs) do |job|
+            client.made(template(job), [data_of(job)], job.scheduled_at&.to_f, nil, late: late?(job))
+          end
+        end
+
+        # Active Job swallows an EnqueueError, and hardly a program asks for it.
+        def tell(jobs, error, commit)
+          return report(jobs, error) unless Jobs.config.active_job_errors == :raise
+          raise error if commit.nil?
+
+          commit.failed.concat(jobs.map { |job| [job.class.name, job.job_id, error] })
+        end
+
+        # To the log, and as Rails reports errors: https://guides.rubyonrails.org/error_reporting.html
+        def report(jobs, error)
+          names = jobs.map { |job| "#{job.class} #{job.job_id}" }
+          text = "not stored, or not for certain: #{names.join(", ")}: #{error.message}"
+          logger = Jobs.config.logger
+          logger ? logger.error(text) : Kernel.warn(text)
+          ::ActiveSupport.error_reporter.report(error, handled: true, severity: :error, context: { jobs: names }, source: SOURCE)
+        end
+
+        # What becomes of the jobs of a commit for which Active Job has let these wait; nil when there is none.
+        def commit_of(jobs)
+          waited = jobs.all? { |job| job.class.try(:enqueue_after_transaction_commit) }
+          Jobs.commits&.enqueue(jobs.map(&:job_id)) if waited
         end
 
         # Whether a job of many is still to wait for the commit, as its class says.
@@ -86,15 +134,6 @@ module Ringspun
           Arguments.hash?(data, 0) ? data : JSON.parse(JSON.generate(data))
         rescue JSON::JSONError, EncodingError => error
           raise InvalidJobError, "the data of #{job.class} do not survive JSON: #{error.message}"
-        end
-
-        # An error that all have in common is the answer of each.
-        def answers_of(size)
-          yield
-        rescue BulkError => error
-          error.results
-        rescue UnavailableError, UnknownOutcomeError, StorageError, PoolTimeoutError => error
-          Array.new(size, error)
         end
 
         def settle(job, answer)

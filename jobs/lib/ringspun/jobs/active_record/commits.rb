@@ -19,8 +19,18 @@ module Ringspun
 
           def pushes = jobs.grep(Storage::Push)
 
+          # Those that somebody else enqueues.
+          def notes = jobs.grep_v(Storage::Push)
+
           def names = jobs.map { |job| job.is_a?(Storage::Push) ? Commits.name_of(job) : job }
         end
+
+        # What becomes of the jobs of Active Job that callbacks of a commit enqueue: the ids of all, and the name of the class,
+        # the id and the error of each that is not stored.
+        Enqueued = Struct.new(:ids, :failed)
+
+        CALLBACKS = :ringspun_jobs_callbacks # of a fiber, for a strand has transactions of its own
+        private_constant :CALLBACKS
 
         # Connection => the groups that wait for its transactions, the newest last.
         @groups = ObjectSpace::WeakKeyMap.new
@@ -50,16 +60,34 @@ module Ringspun
 
           # A transaction is committed. Stores the jobs that wait for no other one. May switch strands.
           #
+          # @param enqueued [Enqueued] by its callbacks
           # @param error [Exception, nil] what a callback has raised
           # @raise [AfterCommitError]
-          def committed(transaction, error)
+          def committed(transaction, enqueued, error)
             groups = of(transaction)
             groups.each do |group|
               @groups[transaction.connection].delete_if { |other| other.equal?(group) }
               group.transactions.delete(transaction)
             end
-            store(groups.select { |group| group.transactions.empty? }, error)
+            store(groups.select { |group| group.transactions.empty? }, enqueued, error)
           end
+
+          # Notes which jobs the callbacks of a commit enqueue, which the block calls.
+          #
+          # @param enqueued [Enqueued]
+          def callbacks(enqueued)
+            around, Thread.current[CALLBACKS] = Thread.current[CALLBACKS], enqueued
+            yield
+          ensure
+            Thread.current[CALLBACKS] = around
+          end
+
+          # Active Job enqueues jobs that have waited for the commit. An error of one would keep the others from being enqueued:
+          # the adapter adds it there, and {#committed} tells it.
+          #
+          # @param ids [Array<String>]
+          # @return [Enqueued, nil] nil: no callback of a commit calls this
+          def enqueue(ids) = Thread.current[CALLBACKS]&.tap { |enqueued| enqueued.ids.concat(ids) }
 
           # What waits for a part of a transaction waits for what is around it.
           def passed(transaction, around)
@@ -110,19 +138,24 @@ module Ringspun
           end
 
           # In a shield: the data are committed, so a caller that is cancelled leaves when its jobs are stored.
-          def store(groups, error)
+          def store(groups, enqueued, error)
             pushes = groups.flat_map(&:pushes)
-            return if pushes.empty?
-
             answers = []
-            shielded { groups.each { |group| answers.concat(Client.store(group.enqueuer, group.pushes)) } }
-            failed = pushes.zip(answers).select { |_push, answer| answer.is_a?(Exception) }.map(&:first)
-            tell(failed, answers, error) if failed.any?
+            shielded { groups.each { |group| answers.concat(Client.store(group.enqueuer, group.pushes)) } } if pushes.any?
+            failed = pushes.zip(answers).select { |_push, answer| answer.is_a?(Exception) }.map { |push, _| name_of(push) }
+            failed.concat(left(groups, enqueued, error))
+            tell(failed, answers + enqueued.failed.map(&:last), error) if failed.any?
           rescue Error
             raise
           rescue Exception
-            log(unstored(pushes.drop(answers.size)))
+            log(unstored(pushes.drop(answers.size).map { |push| name_of(push) }))
             raise
+          end
+
+          # Active Record calls no more callbacks when one has raised.
+          def left(groups, enqueued, error)
+            skipped = error ? groups.flat_map(&:notes).reject { |_name, id| enqueued.ids.include?(id) } : []
+            enqueued.failed.map { |name, id, _error| [name, id] } + skipped
           end
 
           def shielded(&) = Machine.current? ? Ringspun.shield(&) : yield
@@ -133,12 +166,11 @@ module Ringspun
             return log(text) if error && !error.is_a?(StandardError)
 
             cause = error || answers.grep(Exception).first
-            raise AfterCommitError.new(text, failed.map { |push| name_of(push) }, answers), cause: cause
+            raise AfterCommitError.new("#{text}: #{(answers.grep(Exception).first || error).message}", failed, answers), cause:
           end
 
-          def unstored(pushes)
-            names = list(pushes.map { |push| name_of(push) })
-            "the transaction is committed, but these jobs are not stored, or not for certain: #{names}"
+          def unstored(jobs)
+            "the transaction is committed, but these jobs are not stored, or not for certain: #{list(jobs)}"
           end
         end
       end
@@ -148,11 +180,12 @@ module Ringspun
       # @api private
       module Following
         def commit_records
-          super
+          enqueued = Commits::Enqueued.new([], [])
+          Commits.callbacks(enqueued) { super }
         rescue Exception => error
           raise
         ensure
-          @run_commit_callbacks ? Commits.committed(self, error) : Commits.passed(self, connection.current_transaction)
+          @run_commit_callbacks ? Commits.committed(self, enqueued, error) : Commits.passed(self, connection.current_transaction)
         end
 
         def rollback_records
