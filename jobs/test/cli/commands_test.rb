@@ -15,11 +15,14 @@ class CommandsTest < RedisCase
 
   def push(queue) = memory.push([Storage::Push.new(queue, JOB, "a")])
 
-  def command(*words)
+  def command(*words) = answer(words).last
+
+  def status(*words) = answer(words).first
+
+  def answer(words)
     output = StringIO.new
     arguments = CLI.const_get(:Arguments).new(words)
-    arguments.command.new(memory, arguments.options, output: output).call(arguments.names)
-    output.string
+    [arguments.command.new(memory, arguments.options, output: output).call(arguments.names), output.string]
   end
 
   def refused(*words)
@@ -69,11 +72,24 @@ class CommandsTest < RedisCase
     memory.push([Storage::Push.new("slow", JOB.sub("{", %({"enqueued_at":#{memory.time - 90},)))])
     push("other")
     memory.pause("none")
-    assert_match(/\Aqueue  waiting  latency\nnone         0           paused\nother        1\nslow         1  9\d\.\d s\n\n\z/,
-                 command("queues"))
+    memory.announce("one", { "queues" => %w[slow], "patterns" => %w[s*] }, [])
+    lines = ["queue  waiting  latency  processes", "none         0                   0  paused",
+             "other        1                   0", /slow         1  9\d\.\d s           1/].map { |line| Regexp.union(line) }
+    assert_match(/\A#{lines.join("\n")}\n\n\z/, command("queues"))
     rows = command("queues", "--json").lines.map { |line| JSON.parse(line) }
-    assert_equal [["none", 0, nil, true], ["other", 1, nil, false]], rows.first(2).map(&:values)
+    assert_equal [["none", 0, nil, true, 0], ["other", 1, nil, false, 0]], rows.first(2).map(&:values)
     assert_in_delta 90, rows.last["latency"], 10
+  end
+
+  def test_check
+    assert_equal [1, "no worker runs\n"], [status("check"), command("check")]
+    memory.announce("one", { "queues" => %w[default], "patterns" => %w[mail_*] }, [])
+    push("default")
+    push("mail_a")
+    assert_equal [0, "1 process, nothing is wrong\n"], [status("check"), command("check")]
+    push("low")
+    assert_equal [1, "no worker serves low, where 1 wait\n"], [status("check"), command("check")]
+    assert_equal({ "processes" => 1, "wrong" => ["no worker serves low, where 1 wait"] }, JSON.parse(command("check", "--json")))
   end
 
   def test_there_may_be_nothing

@@ -24,13 +24,23 @@ class WebPagesTest < WebCase
 
   def test_queues_are_paused_and_go_on
     push
-    assert_match(/default 1 .* running Pause/, text("/queues"))
+    assert_match(/default 1 .* waiting nobody Pause/, text("/queues"))
     assert_equal ["/queues", "1 paused."], told(press("/queues?queue=default", act: "pause"))
     assert_equal %w[default], memory.paused
-    assert_match(/default 1 .* paused Resume/, text("/queues"))
+    assert_match(/default 1 .* paused nobody Resume/, text("/queues"))
     assert_match(/Paused: no worker/, text("/queue?place=queue&queue=default"))
     assert_equal ["/queue", "1 going on."], told(press("/queues?queue=default&back=queue", act: "resume"))
     assert_empty memory.paused
+  end
+
+  def test_who_serves_a_queue
+    push
+    memory.announce("one", { "queues" => %w[other], "patterns" => [] }, [])
+    assert_match(/default 1 .* waiting nobody Pause/, text("/queues"))
+    memory.announce("two", { "queues" => %w[default], "patterns" => [] }, [])
+    memory.announce("three", { "queues" => [], "patterns" => %w[*] }, [])
+    @web = nil
+    assert_match(/default 1 .* running 2 Pause/, text("/queues"))
   end
 
   def test_a_queue_is_listed_page_by_page_and_cleared

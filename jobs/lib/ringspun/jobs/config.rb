@@ -99,13 +99,16 @@ module Ringspun
 
       # @!attribute [rw] queues
       #   @return [Hash{String => Integer}] the queues that a worker serves, and their weights; an Array is strict: the first that
-      #     has jobs is served
+      #     has jobs is served. `*` stands for all queues that are not named, `mail_*` for those whose names begin so
       #   @since 0.1.0
       setting(:queues, { "default" => 1 }.freeze, "an Array of names, or a Hash of names and weights") { |all| queues_of(all) }
       # @!attribute [rw] limits
       #   @return [Hash{String => Integer}] how many jobs of a queue may run at once, in all processes together
       #   @since 0.1.0
       setting(:limits, {}.freeze, "a Hash of queues and how many of their jobs may run at once") do |value|
+        pattern = value.keys.grep(String).grep(QueuePattern).first if value.is_a?(Hash)
+        raise ConfigError, "limits has #{pattern.inspect}: a limit is for one queue, by its name" if pattern
+
         numbers_of(:limits, value) if value.is_a?(Hash)
       end
       # @!attribute [rw] concurrency
@@ -294,7 +297,12 @@ module Ringspun
         case value
         when Array then names_of(:queues, value) if value.any?
         when Hash then numbers_of(:queues, value) if value.any?
-        end
+        end.tap { |queues| check_patterns(queues) if queues }
+      end
+
+      def self.check_patterns(queues)
+        wrong = queues.each_entry.map { |name, _weight| name }.find { |name| name.chomp("*").include?("*") }
+        raise ConfigError, "queues has #{wrong.inspect}, where * is not the last character" if wrong
       end
 
       def self.numbers_of(setting, hash)
@@ -313,7 +321,7 @@ module Ringspun
 
         names.map { |name| name.dup.freeze }.freeze
       end
-      private_class_method :queues_of, :numbers_of, :names_of
+      private_class_method :queues_of, :check_patterns, :numbers_of, :names_of
 
       # Checks settings against each other, and what was added to lists. A worker does so when it is made.
       #

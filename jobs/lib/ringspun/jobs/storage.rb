@@ -335,6 +335,10 @@ module Ringspun
 
       # @!group Administration and locks
 
+      # @return [Array<String>] the names of all queues to which anybody has ever pushed, in any order
+      # @since 0.1.0
+      def queues(connection: nil) = missing(:queues)
+
       # @return [Hash{Symbol => Integer, Hash}] {STATS}, and under :queues the size of each queue
       # @since 0.1.0
       def stats(connection: nil) = missing(:stats)
@@ -512,6 +516,7 @@ end
 
 require_relative "storage/registry"
 require_relative "storage/searching"
+require_relative "storage/served"
 require_relative "storage/redis"
 require_relative "storage/memory"
 require_relative "storage/setting"

@@ -17,6 +17,15 @@ module StorageSuite
                      queues: { "default" => 1, "x::y" => 1 } }, storage.stats)
     end
 
+    def test_all_queues_to_which_anybody_has_pushed
+      assert_empty storage.queues
+      push("a")
+      push("z", queue: "x::y")
+      push("later", queue: "later", at: storage.time + 1000)
+      fetch
+      assert_equal %w[default x::y], storage.queues.sort
+    end
+
     def test_what_did_not_run_to_an_end_is_not_counted
       push("a", "b")
       a, b = fetch

@@ -143,7 +143,8 @@ module Ringspun
 
         def what_to_run(options)
           where_jobs_are(options)
-          options.on("-q", "--queue NAME[,WEIGHT]", "may be given several times; the default is default") do |value|
+          options.on("-q", "--queue NAME[,WEIGHT]", "may be given several times; the default is default. '*' is all queues",
+                     "that are not named, 'mail_*' those whose names begin so") do |value|
             @queues << value
           end
         end

@@ -63,6 +63,7 @@ module Ringspun
       # @param after_commit [Boolean] see {Config#after_commit}
       def initialize(enqueuer, chain:, milliseconds:, after_commit: false)
         @enqueuer = enqueuer
+        @unserved = Unserved.of(enqueuer)
         @chain = chain
         @milliseconds = milliseconds
         @after_commit = after_commit
@@ -77,7 +78,9 @@ module Ringspun
         return unless push
         return push.jid if (template.after_commit || @after_commit) && !connection && waits?(template) && defer([push])
 
-        connection ? @enqueuer.push(push, connection: connection) : @enqueuer.push(push)
+        jid = connection ? @enqueuer.push(push, connection: connection) : @enqueuer.push(push)
+        @unserved.see(push.queue)
+        jid
       end
 
       # @param jobs [Enumerable<Object>]
@@ -133,7 +136,7 @@ module Ringspun
       # A job that middleware has stopped has no push, and nil as its answer. A connection that is given is that of a transaction,
       # which includes the job.
       def stored(pushes, connection)
-        return @enqueuer.push_all(pushes, connection: connection) if pushes.all?(Storage::Push)
+        return store_seen(pushes, connection) if pushes.all?(Storage::Push)
 
         waiting = connection ? [] : pushes.grep(Later).map(&:push)
         deferred = waiting.any? && defer(waiting)
@@ -146,11 +149,17 @@ module Ringspun
 
       # An error is that of these jobs alone when others of the batch wait already.
       def answers_of(pushes, connection, deferred)
-        @enqueuer.push_all(pushes, connection: connection)
+        store_seen(pushes, connection)
       rescue Error => error
         raise unless deferred
 
         Array.new(pushes.size, error)
+      end
+
+      def store_seen(pushes, connection)
+        answers = @enqueuer.push_all(pushes, connection: connection)
+        pushes.map(&:queue).uniq.each { |queue| @unserved.see(queue) }
+        answers
       end
 
       def new_push(template, arguments, at, delay)
@@ -183,3 +192,5 @@ module Ringspun
     private_constant :Client
   end
 end
+
+require_relative "unserved"

@@ -69,7 +69,8 @@ module Ringspun
           { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => @config.tag, "identity" => @node,
             "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => @queue_order.names,
             "weights" => [@queue_order.weights], "capsules" => { "default" => { "weights" => @queue_order.weights } },
-            "labels" => @config.labels, "busy" => @runs.size, "version" => VERSION, "quiet" => quiet, "embedded" => false,
+            "patterns" => @queue_order.patterns, "labels" => @config.labels, "busy" => @runs.size, "version" => VERSION,
+            "quiet" => quiet, "embedded" => false,
             "ringspun" => VERSION, **(tells_waits? ? { "waits" => waits } : {}) }
         end
 

@@ -78,7 +78,9 @@ module Ringspun
 
         private
 
-        def free_places = (@intake.open? ? @runs.free_places(@config.concurrency) : 0) - @taken
+        def free_places
+          (@intake.open? && !@queue_order.empty? ? @runs.free_places(@config.concurrency) : 0) - @taken
+        end
 
         def fetch(free)
           max = [free, BURST_MAX].min

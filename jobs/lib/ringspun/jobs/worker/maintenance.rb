@@ -3,8 +3,8 @@
 module Ringspun
   module Jobs
     class Worker
-      # Work that every worker does for all of them, each kind in a strand of its own: {Poller}, {Recovery}, {ExqRecovery} and
-      # {Pruner}. And {Beats}, for the program.
+      # Work that every worker does for all of them, each kind in a strand of its own: {Poller}, {Recovery}, {ExqRecovery},
+      # {Pruner} and {Unserved}. And {Discovery} for itself, and {Beats} for the program.
       #
       # @api private
       class Maintenance
@@ -12,7 +12,8 @@ module Ringspun
         # @return [Array<Maintenance>]
         def self.parts(storage, config, backoff, log, deaths, random:)
           common = [storage, config, backoff, log]
-          [Poller.new(*common, random:), Pruner.new(*common, random:), Recovery.new(*common, random:, deaths:),
+          [Poller.new(*common, random:), Pruner.new(*common, random:), Unserved.new(*common, random:),
+           Recovery.new(*common, random:, deaths:),
            *(ExqRecovery.new(*common, random:, deaths:) if config.recover_exq),
            *(Beats.new(*common, random:) if Beats.wanted?(config))]
         end
@@ -58,7 +59,9 @@ module Ringspun
   end
 end
 
+require_relative "discovery"
 require_relative "events"
 require_relative "poller"
 require_relative "pruner"
 require_relative "recovery"
+require_relative "unserved"

@@ -72,7 +72,7 @@ module Ringspun
           @events.call!(:startup)
           @parts.start
           @scope.spin { warn_of_risks }
-          @log.event(:info, "the worker is ready", node: @node, queues: @setup.queue_order.names.join(","),
+          @log.event(:info, "the worker is ready", node: @node, queues: @setup.queue_order.asked.join(","),
                                                    concurrency: @setup.config.concurrency)
           until @control.stopped?
             settle_down if @control.quiet?

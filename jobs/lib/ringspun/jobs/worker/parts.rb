@@ -33,7 +33,8 @@ module Ringspun
           make_common
           make_what_runs_jobs
           @isolation = new_isolation if setup.quarantine
-          @maintenance = Maintenance.parts(setup.storage, setup.config, @backoff, setup.log, @deaths, random: setup.random)
+          @maintenance = [*Maintenance.parts(setup.storage, setup.config, @backoff, setup.log, @deaths, random: setup.random),
+                          new_discovery]
           @heartbeat = new_heartbeat
         end
 
@@ -87,6 +88,11 @@ module Ringspun
                         Isolation::Places.new(quarantine, @machine, log),
                         Isolation::Children.new(quarantine, @performer, @backoff, @control, log),
                         Isolation::Verdict.new(node, config, @retrying, @deaths), @scope, log)
+        end
+
+        def new_discovery
+          @setup => { config:, storage:, log:, queue_order:, random: }
+          Discovery.new(storage, config, @backoff, log, queue_order:, random:) { look }
         end
 
         def new_heartbeat

@@ -7,11 +7,13 @@ module Ringspun
       #
       # @api private
       class QueueOrder
-        # @param queues [Array<String>, Hash{String => Integer}] an Array is strict
+        # @param queues [Array<String>, Hash{String => Integer}] names, and patterns; an Array is strict
         def initialize(queues, random: Random)
           @strict = queues.is_a?(Array)
-          @weights = @strict ? queues.to_h { |name| [name, 1] } : queues.dup
+          @asked = @strict ? queues.to_h { |name| [name, 1] } : queues.dup
           @random = random
+          @known = @deleted = []
+          arrange
         end
 
         # @return [Hash{String => Integer}]
@@ -20,8 +22,28 @@ module Ringspun
         # @return [Array<String>]
         def names = @weights.keys
 
+        # @return [Array<String>] those that the worker was told
+        def asked = @asked.keys
+
+        # @return [Array<String>] see {QueuePattern}
+        def patterns = asked.grep(QueuePattern)
+
         # @return [Boolean]
         def include?(name) = @weights.key?(name)
+
+        # @return [Boolean] whether there is no queue, as patterns find none
+        def empty? = @weights.empty?
+
+        # Finds what the patterns mean.
+        #
+        # @param names [Array<String>] all queues that there are
+        # @return [Boolean] whether there is a new one
+        def know(names)
+          before = self.names
+          @known = names.sort
+          arrange
+          (self.names - before).any?
+        end
 
         # A weighted shuffle: each queue comes first with a probability in proportion to its weight, of the others each comes
         # second so, and so on. Each queue draws an exponential variate with its weight as the rate:
@@ -36,12 +58,29 @@ module Ringspun
 
         # A strict order gets the new queue last.
         def add(name, weight)
-          @weights = @weights.merge(name => weight)
+          @asked = @asked.merge(name => weight)
+          @deleted -= [name]
+          arrange
         end
 
         def delete(name)
-          @weights = @weights.except(name)
+          @asked = @asked.except(name)
+          @deleted |= [name]
+          arrange
         end
+
+        private
+
+        # What has a place of its own is not found by a pattern, nor what an earlier one has found.
+        def arrange
+          found = (@known - @asked.keys - @deleted).group_by { |name| @asked.keys.find { |one| matches?(one, name) } }
+          @weights = @asked.each_with_object({}) do |(one, weight), all|
+            names = QueuePattern === one ? found.fetch(one, []) : [one]
+            names.each { |name| all[name] = weight }
+          end
+        end
+
+        def matches?(one, name) = QueuePattern === one && QueuePattern.match?(one, name)
       end
       private_constant :QueueOrder
     end

@@ -51,8 +51,10 @@ module Ringspun
         def call(names)
           none(names)
           sample = Metrics.sample(@storage)
-          rows = sample.queues.map { |queue| row(sample, queue) }
-          json? ? rows.each { |row| tell(row) } : table(["queue", "waiting", "latency", nil], rows.map { |row| cells(row) })
+          served = Served.new(@storage.nodes)
+          rows = sample.queues.map { |queue| row(sample, queue).merge("processes" => served.count(queue)) }
+          head = ["queue", "waiting", "latency", "processes", nil]
+          json? ? rows.each { |row| tell(row) } : table(head, rows.map { |row| cells(row) })
           SUCCESS
         end
 
@@ -65,10 +67,34 @@ module Ringspun
 
         def cells(row)
           latency = row["latency"] && "#{row["latency"].round(1)} s"
-          [row["queue"], row["size"], latency, ("paused" if row["paused"])]
+          [row["queue"], row["size"], latency, row["processes"], ("paused" if row["paused"])]
         end
       end
       private_constant :Queues
+
+      # What keeps jobs from being run.
+      #
+      # @api private
+      class Check < Command
+        command "check", "says what is wrong with the storage, and which queues no worker serves; then its status is 1", :json
+
+        def call(names)
+          none(names)
+          nodes = @storage.nodes
+          wrong = [*@storage.risks, *("no worker runs" if nodes.empty?), *unserved(nodes)]
+          json? ? tell({ "processes" => nodes.size, "wrong" => wrong }) : wrong.each { |line| say(line) }
+          say("#{nodes.size} #{nodes.size == 1 ? "process" : "processes"}, nothing is wrong") unless json? || wrong.any?
+          wrong.empty? ? SUCCESS : FAILURE
+        end
+
+        private
+
+        def unserved(nodes)
+          waiting = @storage.stats[:queues].select { |_queue, size| size.positive? }
+          Served.new(nodes).unserved(waiting.keys).map { |queue| "no worker serves #{queue}, where #{waiting[queue]} wait" }
+        end
+      end
+      private_constant :Check
 
       # What monitoring reads.
       #

@@ -8,6 +8,9 @@ module Ringspun
         #
         # @api private
         module Admin
+          # (see Storage#queues)
+          def queues(connection: nil) = synchronize { @queues.keys }
+
           # (see Storage#stats)
           def stats(connection: nil)
             synchronize do

@@ -11,6 +11,9 @@ module Ringspun
           # So many jobs are cleared at a time, for others wait meanwhile.
           CLEARED = 1000
 
+          # (see Storage#queues)
+          def queues(connection: nil) = call(connection, ["SMEMBERS", key("queues")], again: true)
+
           # (see Storage#stats)
           def stats(connection: nil)
             *numbers, queues = call(connection, Script[:stats].command(@prefix), again: true)

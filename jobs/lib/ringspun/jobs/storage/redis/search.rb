@@ -25,7 +25,7 @@ module Ringspun
           private
 
           def places_of(kinds, queues, connection)
-            queues |= call(connection, ["SMEMBERS", key("queues")], again: true) if kinds.include?(:queue)
+            queues |= self.queues(connection:) if kinds.include?(:queue)
             places = (kinds & SETS).map { |set| Place.new(set) } + places_in_queues(queues, connection)
             kinds.include?(:in_flight) ? places + places_in_flight(connection) : places
           end

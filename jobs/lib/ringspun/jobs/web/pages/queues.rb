@@ -7,7 +7,8 @@ module Ringspun
       #
       # @api private
       class Queues < Page
-        HEADS = { "Queue" => nil, "Waiting" => "number", "Latency" => "number", "State" => nil, "Do" => nil }.freeze
+        HEADS = { "Queue" => nil, "Waiting" => "number", "Latency" => "number", "State" => nil, "Served by" => "number",
+                  "Do" => nil }.freeze
         # So many on a page.
         PAGE = 200
 
@@ -28,12 +29,28 @@ module Ringspun
           row_head("Queue") { m.a(name, href: url("/queue", place: "queue", queue: name)) }
           cell("Waiting", number(size), kind: "number")
           cell("Latency", size.zero? ? "none" : duration(sample.latencies[name]), kind: "number")
-          cell("State", paused ? "paused" : "running")
+          cell("State", state(name, size, paused))
+          cell("Served by", served_by(name, size), kind: "number")
           cell("Do") do
             form("/queues", queue: name) do
               paused ? button("Resume", "resume", label: "Resume #{name}") : button("Pause", "pause", label: "Pause #{name}")
             end
           end
+        end
+
+        def served = @served ||= Served.new(sample.nodes)
+
+        def state(name, size, paused)
+          return "paused" if paused
+
+          size.positive? && served.unserved([name]).any? ? "waiting" : "running"
+        end
+
+        def served_by(name, size)
+          count = served.count(name)
+          return number(count) if count.positive?
+
+          size.zero? ? "none" : "nobody"
         end
       end
       private_constant :Queues
