@@ -213,6 +213,7 @@ class TidyTest < Minitest::Test
   # What only somebody who has that gem requires: what makes it go with ours, and helpers for tests of a program's own.
   FOR_USERS_OF = { "active_job/arguments" => %w[jobs/lib/ringspun/jobs/sidekiq/current_attributes.rb],
                    "active_support/current_attributes" => %w[jobs/lib/ringspun/jobs/sidekiq/current_attributes.rb],
+                   "action_mailer" => %w[jobs/test/rails/active_job_test.rb], # where the application's own gems are
                    "async" => %w[runtime/lib/ringspun/async.rb],
                    "opentelemetry" => %w[runtime/lib/ringspun/opentelemetry.rb],
                    "rails/railtie" => %w[runtime/lib/ringspun/railtie.rb jobs/lib/ringspun/jobs/railtie.rb],
