@@ -117,6 +117,18 @@ def servers_of_the_day
   end
 end
 
+# Those that bin/setup --matrix has found, each with gems of its own. One pass at a time, for this is one beside others.
+desc "`rake test:matrix` on the other Rubies"
+test_passes(:rubies) do
+  FileList["tmp/setup/ruby-{matrix,4}"].map do |stamp|
+    ruby = File.read(stamp).chomp
+    bundler = [ruby, "-e", 'gem "bundler"; load Gem.bin_path("bundler", "bundle")', "--"]
+    env = Bundler.unbundled_env
+    pass("Ruby #{`#{ruby} -v`[/[\d.]+/]}", *bundler, "exec", "rake", "test:matrix",
+         env: { **ENV.to_h.transform_values { nil }, **env, "JOBS" => "1", "SHORT" => nil })
+  end
+end
+
 desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"
 test_passes(:epoll, :compile) do
   next [] unless ENV["MATRIX"] != "1" || selection.now?("the runtime on epoll on Ruby #{RUBY_VERSION}")

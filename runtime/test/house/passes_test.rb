@@ -186,8 +186,35 @@ class PassesTest < Minitest::Test
         Rake::Task["test:others"].invoke
       RUBY
       left_out = %w[cross mruby].map { |what| "left out (bin/setup --matrix has found no #{what}): test:#{what}" }
-      assert_equal [*left_out, "epoll gc_stress sanitize servers",
-                    "epoll gc_stress sanitize servers cross mruby"], lines
+      assert_equal [*left_out, "epoll servers gc_stress sanitize", "epoll servers gc_stress sanitize cross mruby"], lines
+    end
+  end
+
+  def test_all_of_a_change_goes_together
+    names = with_rake(<<~RUBY).first.split
+      define_singleton_method(:run_together) { |*names| puts names.join(" ") }
+      Rake::Task["test:all"].clear_prerequisites.invoke
+    RUBY
+    assert_empty BY_NAME - names
+    assert_equal names.uniq, names
+  end
+
+  # What `rake test`, `rake test:others` and `rake test:matrix` are made of, wherever something is missing.
+  BY_NAME = %w[ruby rails rubocop c codec uring_faults evaluations sim rbs werror held_up_changed
+               epoll servers gc_stress sanitize rubies].freeze
+
+  # Those of other Rubies know nothing of this one's gems.
+  def test_another_ruby_has_its_own_environment
+    Dir.mktmpdir do |folder|
+      lines = with_rake(<<~RUBY)
+        passes = TEST_PASSES.fetch(:rubies)
+        Dir.chdir(#{folder.inspect})
+        FileUtils.mkdir_p("tmp/setup")
+        File.write("tmp/setup/ruby-matrix", RbConfig.ruby)
+        one = passes.call.first
+        puts one.name, one.command.last(3).join(" "), one.env.values_at("BUNDLE_GEMFILE", "BUNDLER_SETUP", "JOBS", "SHORT").inspect
+      RUBY
+      assert_equal ["Ruby #{RUBY_ENGINE_VERSION}", "exec rake test:matrix", '[nil, nil, "1", nil]'], lines
     end
   end
 
