@@ -47,6 +47,7 @@ class TLSTest < TLSCase
           lines << two.read_line
         end
         count.times do |number|
+          machine.yield until lines.size == number # or it still waits for what has come
           until_waits(strand, /recv/)
           send_all(one, "#{number}\n")
         end

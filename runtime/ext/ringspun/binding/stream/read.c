@@ -126,8 +126,11 @@ static void end_wait(const rs_op *op, void *argument) {
 }
 
 /* True: most likely there are no bytes, so wait before trying. A read with a deadline tries first, to get the bytes that are
- * there. */
-static bool waits_first(const reader *r) { return r->deadline_ns == RS_NEVER && rsb_tls_may_be_dry(r->stream->tls); }
+ * there; so does a strand that must not wait. */
+static bool waits_first(reader *r) {
+    return r->deadline_ns == RS_NEVER && rsb_tls_may_be_dry(r->stream->tls) &&
+           rs_refusal(&r->machine->engine, 0) == RS_WAKE_VALUE;
+}
 
 /* Reads decrypted bytes; -EAGAIN with the events to poll for: none. */
 static int64_t try_through(reader *r, uint32_t *events) {
