@@ -204,6 +204,39 @@ TEST(the_rest_stays_with_its_strand_at_the_limit_of_strands) {
     end();
 }
 
+/* Somebody is to go on at once, and is not held up by runs that have not begun. */
+TEST(a_rest_goes_behind_those_whom_its_run_has_sent_on) {
+    begin();
+    rs_strand *targets[2] = {spawn(), spawn()};
+    for (int i = 0; i < 2; i++) {
+        CHECK(next() == targets[i]);
+        park(0, RS_NEVER);
+    }
+    rs_strand *woken = spawn();
+    CHECK(next() == woken);
+    uint64_t ticket = park(0, RS_NEVER);
+    rs_strand *strand = start_later(1);
+    start_later(2);
+    CHECK(begin_strand() == strand && begins(strand) == 1);
+    rs_wake(machine, rs_strand_id(woken), ticket, RS_WAKE_VALUE, 0);
+    rs_interrupt_first(machine, targets[1]);
+    rs_interrupt_first(machine, targets[0]);
+    rs_strand *rest = rs_batch_hand_over(machine, strand, &users[1]);
+    rs_finish(machine);
+    for (int i = 0; i < 2; i++) {
+        CHECK(next() == targets[i]);
+        CHECK_EQUAL(RS_WAKE_INTERRUPT, park_end());
+        targets[i]->interrupts = 0;
+        rs_finish(machine);
+    }
+    CHECK(begin_strand() == rest && begins(rest) == 2);
+    run_to_end(rest);
+    CHECK(next() == woken);
+    park_end();
+    rs_finish(machine);
+    end();
+}
+
 static int64_t clock_ns;
 static int64_t stopped_clock(rs_machine *m) {
     (void)m;

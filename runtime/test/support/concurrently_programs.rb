@@ -348,6 +348,23 @@ module ConcurrentlyPrograms
   end
   program("a closed IO") { IO.pipe.first.tap(&:close).await_readable }
 
+  program("one that is concluded unwinds before what has not begun") do
+    log, waiting, runs = [], nil, 0
+    waits = concurrent_proc do
+      number = runs += 1
+      detached = concurrent_proc { log << "begins" }.call_detached
+      waiting.conclude_to(:other) if number == 2
+      log << "#{number} waits"
+      detached.await_result
+    ensure
+      log << "#{number} leaves"
+    end
+    waits.call_and_forget
+    waiting = waits.call_nonblock
+    wait 0
+    log
+  end
+
   # --- the loop ---
 
   program("the event loop") do

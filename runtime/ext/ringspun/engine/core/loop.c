@@ -130,7 +130,7 @@ static void begin_tick(rs_machine *machine) {
     note_time(machine);
     rs_tick begun = {.begins = true, .was_idle = is_idle(machine), .resumes = machine->metrics.resumes};
     rs_run_queue ready = rs_run_set_aside(&machine->strands);
-    machine->strands.tick_order = 0;
+    machine->strands.tick_order = RS_ORDER_TICK;
     look(machine);
     rs_run_put_behind(&machine->strands, &ready);
     machine->tick = begun;

@@ -100,6 +100,12 @@ rs_strand *rs_spawn_next(rs_machine *machine, rs_scope *scope, void *user) {
     return strand;
 }
 
+rs_strand *rs_spawn_behind_front(rs_machine *machine, rs_scope *scope, void *user) {
+    rs_strand *strand = make_strand(machine, scope, user);
+    if (strand) rs_run_push_behind_front(&machine->strands, strand);
+    return strand;
+}
+
 rs_strand *rs_spawn_in_place(rs_machine *machine, rs_scope *scope, void *user) {
     rs_strand *strand = make_strand(machine, scope, user);
     if (strand) rs_run_push_front_of_others(&machine->strands, strand);

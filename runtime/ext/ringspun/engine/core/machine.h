@@ -230,6 +230,9 @@ rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user);
 /* The same at the head of the run queue, beside whatever the running strand does. */
 rs_strand *rs_spawn_next(rs_machine *machine, rs_scope *scope, void *user);
 
+/* The same behind those to whom the running strand has given way, or sent something that they are to get at once. */
+rs_strand *rs_spawn_behind_front(rs_machine *machine, rs_scope *scope, void *user);
+
 /* The same for one that goes on with what the running strand has begun: before all but those that are woken. */
 rs_strand *rs_spawn_in_place(rs_machine *machine, rs_scope *scope, void *user);
 

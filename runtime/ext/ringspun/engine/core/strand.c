@@ -2,7 +2,7 @@
 
 void rs_strands_init(rs_strands *strands, uint32_t limit) {
     rs_run_queue empty = {.head = RS_NO_INDEX, .tail = RS_NO_INDEX};
-    *strands = (rs_strands){.woken = empty, .others = empty};
+    *strands = (rs_strands){.woken = empty, .others = empty, .last_order = RS_ORDER_TICK, .tick_order = RS_ORDER_TICK};
     rs_slab_init(&strands->slab, sizeof(rs_strand), limit);
 }
 
@@ -49,6 +49,10 @@ rs_strand *rs_strands_next(const rs_strands *strands, const rs_strand *strand) {
     return NULL;
 }
 
+static inline rs_strand *at(const rs_strands *strands, uint32_t index) {
+    return index == RS_NO_INDEX ? NULL : rs_strand_at(strands, index);
+}
+
 /* Of those in the run queue each is new or ready. */
 static inline void push(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {
     RS_ASSERT(!strand->queued);
@@ -63,11 +67,11 @@ static inline void push(rs_strands *strands, rs_run_queue *queue, rs_strand *str
     strands->run_len++;
 }
 
-static inline void push_front(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {
+static inline void push_front(rs_strands *strands, rs_run_queue *queue, rs_strand *strand, uint64_t order) {
     RS_ASSERT(!strand->queued);
     RS_CHECK(strand->state == RS_STRAND_NEW || strand->state == RS_STRAND_READY);
     strand->queued = true;
-    strand->ready_order = 0;
+    strand->ready_order = order;
     strand->run_next = queue->head;
     RS_CHECK((queue->head == RS_NO_INDEX) == (queue->tail == RS_NO_INDEX));
     if (queue->tail == RS_NO_INDEX) queue->tail = strand->index;
@@ -84,16 +88,16 @@ void rs_run_push_woken(rs_strands *strands, rs_strand *strand) {
 }
 
 void rs_run_push_front(rs_strands *strands, rs_strand *strand) {
-    push_front(strands, &strands->woken, strand);
+    push_front(strands, &strands->woken, strand, RS_ORDER_FRONT);
     strands->woken_len++;
     RS_CHECK(strands->woken_len <= strands->run_len);
 }
 
-void rs_run_push_second(rs_strands *strands, rs_strand *strand) {
-    rs_strand *first = rs_strand_at(strands, strands->woken.head);
+/* Woken, behind that other one, and as early as that. */
+static void push_behind(rs_strands *strands, rs_strand *first, rs_strand *strand) {
     RS_ASSERT(!strand->queued && first->queued);
     strand->queued = true;
-    strand->ready_order = 0;
+    strand->ready_order = first->ready_order;
     strand->run_next = first->run_next;
     first->run_next = strand->index;
     if (strands->woken.tail == first->index) strands->woken.tail = strand->index;
@@ -102,7 +106,22 @@ void rs_run_push_second(rs_strands *strands, rs_strand *strand) {
     RS_CHECK(strands->woken_len <= strands->run_len);
 }
 
-void rs_run_push_front_of_others(rs_strands *strands, rs_strand *strand) { push_front(strands, &strands->others, strand); }
+void rs_run_push_second(rs_strands *strands, rs_strand *strand) {
+    rs_strand *first = rs_strand_at(strands, strands->woken.head);
+    RS_CHECK(first->ready_order == RS_ORDER_FRONT);
+    push_behind(strands, first, strand);
+}
+
+void rs_run_push_behind_front(rs_strands *strands, rs_strand *strand) {
+    rs_strand *before = NULL, *next = at(strands, strands->woken.head);
+    for (; next && next->ready_order == RS_ORDER_FRONT; next = at(strands, next->run_next)) before = next;
+    if (before) push_behind(strands, before, strand);
+    else rs_run_push_front(strands, strand);
+}
+
+void rs_run_push_front_of_others(rs_strands *strands, rs_strand *strand) {
+    push_front(strands, &strands->others, strand, RS_ORDER_TICK);
+}
 
 static inline rs_strand *pop(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {
     RS_CHECK(strand->queued && queue->head == strand->index && strands->run_len > 0);
@@ -129,10 +148,6 @@ static inline rs_strand *pop_other(rs_strands *strands, rs_strand *strand) {
     strands->passes_due = 0;
     strands->passable = strands->passes_left == 0;
     return pop(strands, &strands->others, strand);
-}
-
-static inline rs_strand *at(const rs_strands *strands, uint32_t index) {
-    return index == RS_NO_INDEX ? NULL : rs_strand_at(strands, index);
 }
 
 rs_strand *rs_run_pop(rs_strands *strands) {
@@ -168,7 +183,7 @@ void rs_run_put_behind(rs_strands *strands, const rs_run_queue *aside) {
     rs_run_queue *queue = &strands->woken;
     for (rs_strand *strand = at(strands, queue->head); strand; strand = at(strands, strand->run_next)) {
         RS_CHECK(strand->queued);
-        strand->ready_order = 0;
+        strand->ready_order = RS_ORDER_TICK;
     }
     if (aside->head == RS_NO_INDEX) return;
     if (queue->tail == RS_NO_INDEX) queue->head = aside->head;

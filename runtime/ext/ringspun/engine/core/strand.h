@@ -37,6 +37,12 @@ typedef enum { RS_WAKE_VALUE, RS_WAKE_TIMEOUT, RS_WAKE_CANCEL, RS_WAKE_INTERRUPT
 /* Neither a cancellation nor an interrupt ends this wait; for the few that must see their end (a scope's own exit). */
 #define RS_PARK_SHIELDED 1u
 
+/* Places in the run queue. The others count from there. */
+enum {
+    RS_ORDER_FRONT,             /* before all: somebody goes on when it has had its turn */
+    RS_ORDER_TICK,              /* when a tick begins: in the place of its caller, or woken from outside */
+};
+
 typedef struct rs_strand {
     RS_SLOT;
     uint32_t run_next;
@@ -54,7 +60,7 @@ typedef struct rs_strand {
     uint32_t op;
     uint64_t ticket;
     uint64_t resumable;         /* the ticket of a park that rs_resume may end */
-    uint64_t ready_order;       /* when it came into the run queue; 0: at the front */
+    uint64_t ready_order;       /* when it came into the run queue: after those, or one of them */
     int64_t result;
     uint64_t hand;              /* a word of the driver's: what it was handed, or offers to who makes room, while it waits */
     int64_t parked_at_ns;       /* rs_machine_note_parks; 0: not noted */
@@ -85,7 +91,7 @@ typedef struct {
     uint32_t passes_due;        /* the same as soon as one of the others has run */
     bool passable;              /* one of the others has run since they were last passed */
     uint64_t last_order;
-    uint64_t tick_order;        /* in whole ticks: those that came after it are the next tick's; else 0 */
+    uint64_t tick_order;        /* in whole ticks: those that came after it are the next tick's */
 } rs_strands;
 
 void rs_strands_init(rs_strands *strands, uint32_t limit);
@@ -139,8 +145,10 @@ static inline void rs_strand_become(rs_strand *strand, rs_strand_state state) {
 void rs_run_push(rs_strands *strands, rs_strand *strand);
 void rs_run_push_woken(rs_strands *strands, rs_strand *strand);
 void rs_run_push_front(rs_strands *strands, rs_strand *strand);
-/* Behind the first of those that were woken: there must be one. */
+/* Behind the first one, which was put there: there must be one. */
 void rs_run_push_second(rs_strands *strands, rs_strand *strand);
+/* Behind all that were put at the front, and before all others. */
+void rs_run_push_behind_front(rs_strands *strands, rs_strand *strand);
 /* Before the others, and not before those woken that may pass them. */
 void rs_run_push_front_of_others(rs_strands *strands, rs_strand *strand);
 rs_strand *rs_run_pop(rs_strands *strands);

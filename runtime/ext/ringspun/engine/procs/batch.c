@@ -98,7 +98,7 @@ static rs_strand *hand_over(rs_machine *machine, rs_strand *strand, void *user, 
 }
 
 rs_strand *rs_batch_hand_over(rs_machine *machine, rs_strand *strand, void *user) {
-    return hand_over(machine, strand, user, rs_spawn_next);
+    return hand_over(machine, strand, user, rs_spawn_behind_front);
 }
 
 rs_strand *rs_batch_hand_over_in_place(rs_machine *machine, rs_strand *strand, void *user) {

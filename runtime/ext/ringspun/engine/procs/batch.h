@@ -6,8 +6,8 @@
  *
  * As long as no other strand becomes ready, starts are added to the same batch, for which one strand stands at the end of the run
  * queue (rs_batch_open). That strand begins one after the other (rs_batch_next). When one of them waits, or keeps the strand in
- * another way, the rest is handed over to another strand of the same scope, which goes before all others (rs_batch_hand_over). So
- * a run that does not wait needs no strand of its own and no switch.
+ * another way, the rest is handed over to another strand of the same scope, which goes before all others but those whom the run has
+ * sent on (rs_batch_hand_over). So a run that does not wait needs no strand of its own and no switch.
  */
 #ifndef RINGSPUN_BATCH_H
 #define RINGSPUN_BATCH_H
