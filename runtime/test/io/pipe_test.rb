@@ -359,4 +359,37 @@ end
 class SimulatedPipeTest < IOCase
   include Simulated
   include PipeTests
+
+  # A number is given anew as soon as its descriptor is closed, before the strand that has closed it goes on. A cancelled strand
+  # gets it at once.
+  def test_numbers_that_are_given_anew_while_others_close
+    on_machine do |machine|
+      strands = Array.new(4) { |number| spin { 10.times { use_a_pipe("x" * (number + 1)) } } }
+      unwinding = Array.new(4) do
+        spin do
+          10.times do
+            machine.scope(deadline: 0) do
+              machine.sleep(1)
+            ensure
+              use_a_pipe("y")
+            end
+          rescue Ringspun::TimeoutError
+            nil
+          end
+        end
+      end
+      await_all(strands + unwinding)
+    end
+  end
+
+  private
+
+  # What is written would be refused where the number counted as one that is being closed.
+  def use_a_pipe(bytes)
+    reader, writer = @machine.pipe
+    @machine.write(writer, bytes)
+    assert_equal bytes.size, @machine.read(reader, +"")
+  ensure
+    [reader, writer].compact.each { |descriptor| @machine.close(descriptor) }
+  end
 end

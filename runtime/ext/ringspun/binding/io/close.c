@@ -56,13 +56,22 @@ VALUE rsb_flush_own_buffer(VALUE object) {
     return Qnil;
 }
 
+/* The number means nothing, or another descriptor, by the time that this strand goes on. */
+static void forget_number(const rs_op *op, void *argument) {
+    closing *c = argument;
+    if (op->result != -ECANCELED) c->count = 0;
+}
+
 static VALUE close_number(VALUE argument) {
     closing *c = (closing *)argument;
     rs_request request = {.kind = RS_OP_CLOSE, .fd = FIX2INT(c->io)};
     begin_closing(c, request.fd);
     end_ops_on(c->machine, request.fd);
     c->result = rs_try(&c->machine->engine, &request);
-    if (c->result == -EAGAIN) c->result = rsb_perform(c->machine, &request, &(rsb_op_wait){.flags = RS_PARK_SHIELDED});
+    if (c->result == -EAGAIN) {
+        rsb_op_wait wait = {.flags = RS_PARK_SHIELDED, .take = forget_number, .argument = c};
+        c->result = rsb_perform(c->machine, &request, &wait);
+    }
     c->closed = true;
     return Qnil;
 }

@@ -170,7 +170,14 @@ static void discard_made(rs_machine *machine, rs_op *op, int64_t result) {
     if (result >= 0 && makes_descriptor(op->request.kind)) rs_platform_of(machine)->discard(machine, (int)result);
 }
 
+/* The number may mean another descriptor before the strand that has closed it goes on. */
+static void end_close(rs_machine *machine, const rs_op *op, int64_t result) {
+    bool announced = rs_descriptor_is_closing(machine->descriptors, op->request.fd);
+    if (announced && result != -ECANCELED) rs_descriptor_close_end(machine, op->request.fd);
+}
+
 static void strand_op_ended(rs_machine *machine, rs_op *op, int64_t result) {
+    if (RS_UNLIKELY(op->request.kind == RS_OP_CLOSE)) end_close(machine, op, result);
     /* Bytes have moved, so the op succeeds with them. The next read reports an error that came after the first byte. */
     if (result < 0 && op->request.done > 0) {
         if (!op->closing) rs_descriptor_owe(machine, &op->request, op->identity, result);
