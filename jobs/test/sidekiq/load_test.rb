@@ -25,6 +25,58 @@ class SidekiqLoadTest < BothSides
     assert_equal %w[true 0 Sidekiq::Job], child.log.lines(chomp: true)
   end
 
+  # Whatever of Active Job is there first. Each order has a process of its own.
+  ORDERS = [
+    %w[sidekiq_is_required active_job_is_required the_adapter_is_asked the_base_is_loaded],
+    %w[active_job_is_required sidekiq_is_required the_base_is_loaded],
+    %w[active_job_is_required the_base_is_loaded sidekiq_is_required],
+    %w[active_job_is_required the_base_is_loaded a_class_is_made sidekiq_is_required],
+    %w[active_job_is_required the_adapter_is_refused sidekiq_is_required], %w[sidekiq_is_required active_job_is_required the_adapter_is_asked],
+    %w[active_job_is_required sidekiq_is_required the_adapter_is_asked], %w[sidekiq_is_required the_adapter_is_required],
+    %w[the_adapter_is_required_from_the_stand_in]
+  ].freeze
+
+  def test_active_job_is_loaded_before_or_after
+    child = program(<<~RUBY)
+      stand_in = "ringspun/jobs/sidekiq/stand_in/active_job/queue_adapters/sidekiq_adapter"
+      steps = {
+        "sidekiq_is_required" => -> { require "ringspun/jobs/sidekiq" },
+        "active_job_is_required" => -> { require "active_job" },
+        "the_base_is_loaded" => -> { ActiveJob.const_get(:Base) },
+        "a_class_is_made" => -> { Class.new(ActiveJob::Base) { self.queue_adapter = :async } },
+        "the_adapter_is_asked" => -> { ActiveJob::QueueAdapters.lookup(:sidekiq) },
+        # As an app without the gem has it.
+        "the_adapter_is_refused" => lambda do
+          ActiveJob::QueueAdapters.autoload(:SidekiqAdapter, File.join(__dir__, "refused.rb"))
+          File.write(File.join(__dir__, "refused.rb"), "raise LoadError, 'sidekiq is not part of the bundle'")
+          ActiveJob::QueueAdapters.const_get(:SidekiqAdapter)
+        rescue LoadError
+          nil
+        end,
+        "the_adapter_is_required" => -> { require "active_job/queue_adapters/sidekiq_adapter" },
+        "the_adapter_is_required_from_the_stand_in" => -> { require stand_in }
+      }
+      #{ORDERS.inspect}.each_with_index do |order, index|
+        Process.wait(fork do
+          order.each { |name| steps.fetch(name).call }
+          job = Class.new(ActiveJob::Base) do
+            def self.name = "Own"
+            self.queue_adapter = :sidekiq
+            sidekiq_options retry: index
+          end
+          job.logger = nil
+          job.perform_later
+          puts [job.queue_adapter_name, $LOADED_FEATURES.grep(%r{gems/sidekiq-}).size].join(" ")
+        end)
+      end
+    RUBY
+    assert_predicate child.wait, :success?, child.log
+    lines = child.log.lines(chomp: true)
+    assert_equal ["sidekiq 0"] * ORDERS.size, lines.grep_v(/warning|^\tfrom /), child.log
+    assert_empty lines.grep(%r{circular|jobs/lib})
+    assert_equal (0...ORDERS.size).to_a, redis.call("LRANGE", "queue:default", 0, -1).map { |entry| JSON.parse(entry)["retry"] }.reverse
+  end
+
   def test_an_active_job_cannot_be_one
     made = both(<<~RUBY)
       module ActiveJob; class Base; end; end

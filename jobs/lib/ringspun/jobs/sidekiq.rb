@@ -173,8 +173,9 @@ module Ringspun
   end
 end
 
+# `require "sidekiq"` and its like find these from now on, also where the gem is installed. This comes first: what is below makes
+# Active Job look for its adapter.
+$LOAD_PATH.unshift(File.expand_path("sidekiq/stand_in", __dir__))
+
 # So that jobs of Active Job may say `sidekiq_options` before anything else is asked of it.
 ActiveSupport.on_load(:active_job) { require_relative "sidekiq/active_job" } if defined?(ActiveSupport.on_load)
-
-# `require "sidekiq"` and its like find these from now on, also where the gem is installed.
-$LOAD_PATH.unshift(File.expand_path("sidekiq/stand_in", __dir__))

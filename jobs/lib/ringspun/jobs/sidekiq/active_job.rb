@@ -41,6 +41,9 @@ end
 
 module ActiveJob
   module QueueAdapters
+    # Active Job has one of its own, or knows a file for it, and that needs the gem.
+    remove_const(:SidekiqAdapter) if constants(false).include?(:SidekiqAdapter)
+
     # What `config.active_job.queue_adapter = :sidekiq` finds.
     #
     # @since 0.1.0
@@ -48,6 +51,7 @@ module ActiveJob
       include Ringspun::Jobs::Sidekiq::ActiveJob::Adapter
     end
   end
-
-  Base.singleton_class.include(Ringspun::Jobs::Sidekiq::ActiveJob::Options)
 end
+
+# Its base class may be what is being loaded.
+ActiveSupport.on_load(:active_job) { extend Ringspun::Jobs::Sidekiq::ActiveJob::Options }
