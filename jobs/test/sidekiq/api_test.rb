@@ -77,6 +77,61 @@ class SidekiqApiTest < BothSides
     RUBY
   end
 
+  def test_jobs_that_are_killed
+    made = both(<<~RUBY)
+      #{MAIL}
+      DEATHS = []
+      Sidekiq.default_configuration.death_handlers << ->(job, error) { DEATHS << [job["jid"], job["args"], error.class.name, error.message] }
+      dead = Sidekiq::DeadSet.new
+      text = JSON.generate({ "class" => "Mail", "args" => ["text"], "queue" => "low", "jid" => "j1", "created_at" => Time.now.to_f, "x" => 1 })
+      answers = [dead.kill(text), dead.kill(text.sub("j1", "j2"), notify_failure: false),
+                 dead.kill(text.sub("j1", "j3"), ex: IOError.new("own"), trim: false)]
+      put("retry", 2_000_000_000)
+      put("retry", 2_000_000_100)
+      put("retry", 2_000_000_200)
+      Sidekiq::RetrySet.new.first.kill
+      Sidekiq::RetrySet.new.kill_all(notify_failure: false)
+      put("schedule", 2_000_000_300)
+      Sidekiq::ScheduledSet.new.kill_all(notify_failure: true, ex: IOError.new("of all"))
+      [answers, dead.size, dead.map(&:jid).sort, dead.find_job("j1").item["x"], DEATHS, (Time.now.to_f - dead.find_job("j2").score).abs < 60]
+    RUBY
+    assert_equal [[true] * 3, 7], made.answer.first(2)
+  end
+
+  def test_what_cannot_be_killed
+    made = run_one(:ours, <<~RUBY)
+      #{MAIL}
+      ["no JSON", "5", "{}", '{"class":"Mail"}', nil].map do |text|
+        Sidekiq::DeadSet.new.kill(text)
+      rescue ArgumentError => error
+        error.message
+      end
+    RUBY
+    made.answer.each { |message| assert_match(/DeadSet#kill takes a job's JSON/, message) }
+    assert_empty made.stored["dead"]
+  end
+
+  def test_a_job_that_is_put_back_counts_its_tries
+    both(<<~RUBY)
+      #{MAIL}
+      put("retry", 2_000_000_000, retry_count: 3, error_class: "E", retry: true)
+      put("retry", 2_000_000_100, retry_count: 3, error_class: "E", retry: true)
+      put("retry", 2_000_000_200, retry_count: 0, error_class: "E", retry: true)
+      Sidekiq::RetrySet.new.first.retry
+      Sidekiq::RetrySet.new.first.add_to_queue
+      Sidekiq::RetrySet.new.retry_all
+      Sidekiq::Queue.new("low").map { |job| [job.jid, job["retry_count"]] }
+    RUBY
+  end
+
+  def test_a_job_that_is_put_into_a_set
+    both(<<~RUBY)
+      #{MAIL}
+      Sidekiq::ScheduledSet.new.schedule(Time.at(2_000_000_000), { "class" => "Mail", "args" => [1], "queue" => "low", "jid" => "j" * 24, "created_at" => Time.now.to_f })
+      Sidekiq::ScheduledSet.new.map(&:score)
+    RUBY
+  end
+
   # Either sees the workers of either.
   def test_processes
     SIDES.each_key { |side| start_side(side, "", "-g", side.name, "-c", "3") }

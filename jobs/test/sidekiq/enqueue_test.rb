@@ -84,6 +84,53 @@ class SidekiqEnqueueTest < BothSides
     assert_equal [2, 3, 1, 2, 2, 0, 2, 2], made.answer
   end
 
+  # Sidekiq stores a past time as it is, so the job goes through the set as well.
+  def test_many_at_a_past_time
+    made = both(<<~RUBY)
+      #{MAIL}
+      past = Time.now.to_f - 600
+      [Mail.perform_bulk([[1], [2]], at: past).size, Mail.perform_bulk([[3], [4]], at: [past, past + 1200]).size,
+       Mail.set(queue: "x").perform_bulk([[5]], at: past).size,
+       Sidekiq::Client.push_bulk("class" => Mail, "args" => [[6]], "at" => past).size,
+       Sidekiq::Client.push("class" => Mail, "args" => [7], "at" => past).size]
+    RUBY
+    assert_equal [nil, [[-10, 6], [10, 1]]],
+                 [made.stored["mail"], made.stored["schedule"].map { |job| job["due"].minutes_from_now }.tally.sort]
+  end
+
+  # The real one documents seconds from now as well, and takes them for a time in 1970.
+  def test_many_at_a_time_from_now
+    made = run_one(:ours, <<~RUBY)
+      require "active_support"
+      require "active_support/core_ext"
+      #{MAIL}
+      [Sidekiq::Client.push_bulk("class" => Mail, "args" => [[1]], "at" => 5.minutes).size,
+       Sidekiq::Client.push_bulk("class" => Mail, "args" => [[2]], at: 10.minutes).size,
+       Mail.perform_bulk([[3], [4]], at: [20.minutes, 30.minutes.to_i]).size, Mail.perform_bulk([[5]], at: -5.minutes).size,
+       Mail.perform_bulk([[6]], spread_interval: 1.second).size]
+    RUBY
+    assert_equal [[1, 1, 2, 1, 1], [nil, [-5, 0, 5, 10, 20, 30]]],
+                 [made.answer, [made.stored["mail"], made.stored["schedule"].map { |job| job["due"].minutes_from_now }]]
+  end
+
+  def test_many_at_what_is_a_number_to_activesupport
+    code = <<~RUBY
+      require "active_support"
+      require "active_support/core_ext"
+      #{MAIL}
+      now = 20.years.to_i + 1_500_000_000
+      [5.minutes, [5.minutes, 6.minutes], [], [nil, 1], Time.now, [Time.now, 1], "1"].map do |at|
+        Sidekiq::Client.push_bulk("class" => Mail, "args" => [[1], [2]], "at" => at).size
+      rescue => error
+        error.class.name
+      end
+    RUBY
+    theirs, ours = SIDES.keys.map { |side| run_one(side, code) }
+    assert_equal [2, 2] + ["ArgumentError"] * 5, theirs.answer
+    assert_equal theirs.answer, ours.answer
+    assert_equal theirs.stored["schedule"].size, ours.stored["schedule"].size
+  end
+
   def test_many_that_are_spread
     code = <<~RUBY
       #{MAIL}
@@ -209,6 +256,94 @@ class SidekiqEnqueueTest < BothSides
       found
     RUBY
     assert_equal [[["pool"], ["there"]], [["here"]]], [made.answer, made.stored["mail"].map { |job| job["args"] }]
+  end
+
+  # As programs make pools themselves.
+  POOLS = <<~'RUBY'
+    require "connection_pool"
+    require "redis-client"
+    OF_THE_SAME_KIND = ConnectionPool.new(size: 1) do
+      Sidekiq::RedisConnection.create(url: ENV.fetch("REDIS_URL"), db: 2, size: 1).with { |redis| redis }
+    end
+  RUBY
+
+  def test_shards_by_a_connection_pool
+    made = both(<<~RUBY)
+      #{MAIL}
+      #{POOLS}
+      class Look
+        def call(_class, _job, _queue, pool) = yield.tap { SEEN << POOL.equal?(pool) }
+      end
+      SEEN = []
+      POOL = OF_THE_SAME_KIND
+      Sidekiq.default_configuration.client_middleware { |chain| chain.add(Look) }
+      Sidekiq::Client.via(POOL) do
+        Mail.perform_async("via")
+        Mail.perform_in(3600, "later")
+        Mail.perform_bulk([["many"], ["more"]])
+        SEEN << Sidekiq.redis { |redis| redis.call("LLEN", "queue:mail") }
+      end
+      Mail.set("pool" => POOL).perform_async("set")
+      Sidekiq::Client.new(pool: POOL).push("class" => Mail, "args" => ["new"])
+      class Sharded < Mail
+        sidekiq_options pool: POOL
+      end
+      Sharded.perform_async("class")
+      SEEN << Sidekiq::Client.new(pool: POOL).redis_pool.equal?(POOL)
+      Mail.perform_async("here")
+      found = POOL.with do |redis|
+        [redis.call("LRANGE", "queue:mail", 0, -1).map { |entry| JSON.parse(entry)["args"].first }, redis.call("ZCARD", "schedule"),
+         redis.call("FLUSHDB")]
+      end
+      [found, SEEN]
+    RUBY
+    assert_equal [%w[class new set more many via], 1, "OK"], made.answer[0]
+    assert_equal [["here"]], made.stored["mail"].map { |job| job["args"] }
+  end
+
+  # The real one takes clients of its own alone. These are what a program has that knows redis-client.
+  def test_shards_by_clients_of_redis_client
+    made = run_one(:ours, <<~RUBY)
+      #{MAIL}
+      #{POOLS}
+      there = RedisClient.config(url: ENV.fetch("REDIS_URL"), db: 2)
+      pools = [ConnectionPool.new(size: 1) { there.new_client }, there.new_pool(size: 1)]
+      pools.each { |pool| Sidekiq::Client.via(pool) { Mail.perform_async(pool.class.name) } }
+      wrong = [ConnectionPool.new { Object.new }, Object.new, "redis://", 5].map do |pool|
+        Sidekiq::Client.via(pool) { Mail.perform_async }
+      rescue => error
+        [error.class.name, error.message]
+      end
+      [there.new_client.call("LRANGE", "queue:mail", 0, -1).map { |entry| JSON.parse(entry)["args"].first }, wrong]
+    RUBY
+    assert_equal [%w[RedisClient::Pooled ConnectionPool], ["ArgumentError"] * 4], [made.answer[0], made.answer[1].map(&:first)]
+    made.answer[1].each { |_, message| assert_match(/pool.*Sidekiq::RedisConnection.create/, message) }
+  end
+
+  def test_what_gems_include
+    both(<<~RUBY)
+      #{MAIL}
+      class Gem::Like
+        include Sidekiq::JobUtil
+      end
+      like = Gem::Like.new
+      item = like.normalize_item("class" => Mail, "args" => [1], "queue" => :other, "retry_for" => 3.5)
+      plain = item.except("jid", "created_at")
+      errors = [{ "class" => Mail }, { "class" => Mail, "args" => 1 }, { "class" => Mail, "args" => [], "at" => "x" },
+                { "class" => "Mail", "args" => [], "queue" => "" }].map do |wrong|
+        like.normalize_item(wrong)
+      rescue => error
+        error.class.name
+      end
+      unsafe = begin
+        like.verify_json("class" => "Mail", "args" => [:a])
+      rescue => error
+        error.class.name
+      end
+      [plain, item["jid"].size, (Time.now.to_f * 1000 - item["created_at"]).abs < 60_000, errors, unsafe, like.verify_json("args" => [1]),
+       (Time.now.to_f * 1000 - like.now_in_millis).abs < 60_000, like.normalized_hash(Mail), like.normalized_hash("Mail"),
+       like.validate("class" => "A", "args" => [])]
+    RUBY
   end
 
   def test_a_shard_that_is_shut_down_leaves_no_connection

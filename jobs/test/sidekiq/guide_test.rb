@@ -46,6 +46,22 @@ class SidekiqGuideTest < Minitest::Test
                  Sidekiq::Job::Setter.public_instance_methods(false))
   end
 
+  def test_what_gems_include
+    assert_named(Sidekiq::JobUtil.public_instance_methods(false) + Sidekiq::JobUtil.constants - [:RECURSIVE_JSON_UNSAFE])
+  end
+
+  def test_constants_of_the_configuration
+    assert_named(Sidekiq::Config.constants(false).map { |name| "Sidekiq::Config::#{name}" })
+  end
+
+  # Read as text, for it is loaded into a process that tests itself by it.
+  def test_tests
+    text = File.read(File.join(Gem.loaded_specs.fetch("sidekiq").full_gem_path, "lib/sidekiq/test_api.rb"))
+    names = text.scan(/^ +(?:def|alias_method) (?:self\.)?:?([a-z]\w*[?!]?)|class (\w+Error)/).flatten.compact
+    assert_operator names.size, :>, 25
+    assert_named(names - %w[atomic_push])
+  end
+
   def test_the_command_line
     text = File.read(File.join(Gem.loaded_specs.fetch("sidekiq").full_gem_path, "lib/sidekiq/cli.rb"))
     flags = text.scan(/on(?:_tail)?[ (]"(-\w)", "(--[a-z]+)/).flatten

@@ -31,7 +31,8 @@ class SidekiqLoadTest < BothSides
     %w[active_job_is_required sidekiq_is_required the_base_is_loaded],
     %w[active_job_is_required the_base_is_loaded sidekiq_is_required],
     %w[active_job_is_required the_base_is_loaded a_class_is_made sidekiq_is_required],
-    %w[active_job_is_required the_adapter_is_refused sidekiq_is_required], %w[sidekiq_is_required active_job_is_required the_adapter_is_asked],
+    %w[active_job_is_required the_adapter_is_refused sidekiq_is_required],
+    %w[sidekiq_is_required active_job_is_required the_adapter_is_asked],
     %w[active_job_is_required sidekiq_is_required the_adapter_is_asked], %w[sidekiq_is_required the_adapter_is_required],
     %w[the_adapter_is_required_from_the_stand_in]
   ].freeze
@@ -74,7 +75,8 @@ class SidekiqLoadTest < BothSides
     lines = child.log.lines(chomp: true)
     assert_equal ["sidekiq 0"] * ORDERS.size, lines.grep_v(/warning|^\tfrom /), child.log
     assert_empty lines.grep(%r{circular|jobs/lib})
-    assert_equal (0...ORDERS.size).to_a, redis.call("LRANGE", "queue:default", 0, -1).map { |entry| JSON.parse(entry)["retry"] }.reverse
+    stored = redis.call("LRANGE", "queue:default", 0, -1).map { |entry| JSON.parse(entry)["retry"] }
+    assert_equal (0...ORDERS.size).to_a, stored.reverse
   end
 
   def test_an_active_job_cannot_be_one
@@ -111,6 +113,16 @@ class SidekiqLoadTest < BothSides
       [before, config[:mine], config.fetch(:other), config.fetch(:nothing, 1), config.key?(:nothing), config[:timeout],
        config.concurrency, config.queues.uniq, config[:max_retries], config.redis { |redis| redis.ping }, yielded,
        config[:average_scheduled_poll_interval], config.redis_info.key?("redis_version")]
+    RUBY
+  end
+
+  # But for the concurrency.
+  def test_the_options_that_hold_unless_others_are_set
+    both(<<~RUBY)
+      defaults = Sidekiq::Config::DEFAULTS
+      [defaults.keys, defaults.values_at(:require, :timeout, :max_iteration_runtime, :dead_max_jobs, :dead_timeout_in_seconds,
+                                         :on_complex_arguments, :average_scheduled_poll_interval, :labels, :environment),
+       defaults[:lifecycle_events], defaults[:reloader].call { :value }, defaults[:backtrace_cleaner].call(%w[a])]
     RUBY
   end
 

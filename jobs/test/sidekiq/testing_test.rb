@@ -79,4 +79,80 @@ class SidekiqTestingTest < BothSides
       [inside, stored, RAN, Mail.jobs.size, Sidekiq::Testing.inline?]
     RUBY
   end
+
+  # What a test keeps in a variable goes with what is enqueued, and what it changes holds.
+  def test_arrays_that_live
+    both(<<~RUBY)
+      #{JOBS}
+      queue, mine, all = Sidekiq::Queues["mail"], Mail.jobs, Sidekiq::Queues.jobs_by_queue
+      sizes = [[queue.size, mine.size]]
+      note = -> { sizes << [queue.size, mine.size, Sidekiq::Job.jobs.size, Sidekiq::Queues["mail"].equal?(queue), Mail.jobs.equal?(mine), all.keys] }
+      Mail.perform_async("a")
+      note.call
+      Mail.perform_async("b")
+      Mail.set(queue: "other").perform_async("c")
+      note.call
+      Mail.perform_one
+      note.call
+      queue.first["args"] = ["changed", {}]
+      Mail.drain
+      note.call
+      Mail.perform_async("d")
+      queue.clear
+      sizes << Sidekiq::Job.jobs.size << mine.size
+      Mail.clear
+      note.call
+      Sidekiq::Queues.push("mail", "Mail", { "class" => "Mail", "args" => ["pushed"], "jid" => "j" * 24, "queue" => "mail" })
+      note.call
+      Mail.drain
+      Mail.perform_async("e")
+      Sidekiq::Queues.delete_for(Mail.jobs.first["jid"], "mail", "Mail")
+      note.call
+      Mail.perform_async("f")
+      Sidekiq::Queues.clear_for("mail", "Mail")
+      note.call
+      Mail.perform_in(60, "g")
+      Sidekiq::Queues.clear_all
+      sizes << Sidekiq::Queues["mail"].size << Mail.jobs.size << Sidekiq::Queues["none"]
+      Sidekiq::Queues["none"] << 1
+      [sizes, RAN.map(&:first), Sidekiq::Queues["none"]]
+    RUBY
+  end
+
+  def test_modes_inside_of_each_other
+    both(<<~RUBY)
+      #{JOBS}
+      nested = begin
+        Sidekiq::Testing.inline! { Sidekiq::Testing.fake! { :reached } }
+      rescue Sidekiq::Testing::TestModeAlreadySetError => error
+        [error.class.superclass.name, Sidekiq::Testing.fake?]
+      end
+      global = Sidekiq::Testing.inline! do
+        Sidekiq::Testing.disable!
+        [Sidekiq::Testing.inline?, Sidekiq::Testing.disabled?]
+      end
+      elsewhere = Sidekiq::Testing.inline! { Thread.new { Sidekiq::Testing.fake! { Sidekiq::Testing.fake? } }.value }
+      left = begin
+        Sidekiq::Testing.inline! { raise "as told" }
+      rescue
+        Sidekiq::Testing.inline! { Sidekiq::Testing.inline? }
+      end
+      [nested, global, elsewhere, left, Sidekiq::Testing.disabled?]
+    RUBY
+  end
+
+  def test_how_a_job_is_run
+    both(<<~RUBY)
+      #{JOBS}
+      class Mail
+        def self.execute_job(job, arguments)
+          RAN << :around
+          super
+        end
+      end
+      Mail.perform_async("a", { "b" => 1 })
+      Mail.drain
+      RAN.map { |what| what.is_a?(Array) ? what.first : what }
+    RUBY
+  end
 end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ringspun/jobs"
+require_relative "testing/kept"
 
 module Ringspun
   module Jobs
@@ -75,6 +76,11 @@ module Ringspun
         # @since 0.1.0
         def drain = Testing.drain(self)
 
+        # Where each job that is run here comes along.
+        #
+        # @api private
+        def execute_job(job, arguments) = job.perform(*arguments)
+
         # Forgets the jobs of this class.
         #
         # @return [nil]
@@ -86,8 +92,7 @@ module Ringspun
       private_constant :ENQUEUERS, :Fake, :Inline, :Intercepting
 
       @mode = :fake
-      @lock = Thread::Mutex.new
-      @records = []
+      @kept = Kept.new
 
       # The mode of a block. Strands and threads that were started in the block have it as well, and may outlive the block.
       Block = Struct.new(:mode, :around, :over) do
@@ -147,13 +152,17 @@ module Ringspun
         # @return [nil]
         # @since 0.1.0
         def clear_all
-          @lock.synchronize { @records.clear }
+          @kept.clear
           nil
         end
 
         # @return [Array<Record>]
         # @api private
-        def records = @lock.synchronize { @records.dup }
+        def records = @kept.records
+
+        # @return [Kept]
+        # @api private
+        attr_writer :kept
 
         private
 
@@ -177,27 +186,12 @@ module Ringspun
         end
 
         # @return [Record, nil] nil when a job with the same lock is kept already
-        def keep(push)
-          record = record_of(push)
-          @lock.synchronize do
-            next if record.lock && @records.any? { |other| other.lock == record.lock }
+        def keep(push) = @kept.keep(record_of(push))
 
-            @records << record
-            record
-          end
-        end
-
-        def take(job_class, except)
-          @lock.synchronize do
-            index = @records.index do |record|
-              (job_class.nil? || record.job["class"] == job_class.name) && except.none? { |other| other.equal?(record) }
-            end
-            @records.delete_at(index) if index
-          end
-        end
+        def take(job_class, except) = @kept.take(job_class, except)
 
         def forget(name)
-          @lock.synchronize { @records.reject! { |record| record.job["class"] == name } }
+          @kept.forget(name)
           nil
         end
 
@@ -205,13 +199,11 @@ module Ringspun
         def run(record)
           job = record.job
           instance = instance_of(job)
-          Jobs.config.server_middleware.invoke(instance, job, job["queue"]) { instance.perform(*job["args"]) }
+          Jobs.config.server_middleware.invoke(instance, job, job["queue"]) { instance.class.execute_job(instance, job["args"]) }
           instance.followers&.each { |push| (ENQUEUERS[mode] || Jobs.enqueuer).push(push) }
           nil
         rescue Snooze => snooze
-          Record.new(job, nil, snooze.seconds, Process.clock_gettime(Process::CLOCK_REALTIME), record.lock).tap do |later|
-            @lock.synchronize { @records << later }
-          end
+          @kept.add(Record.new(job, nil, snooze.seconds, Process.clock_gettime(Process::CLOCK_REALTIME), record.lock))
         end
 
         def instance_of(job)

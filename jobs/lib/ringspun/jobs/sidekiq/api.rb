@@ -150,16 +150,58 @@ module Ringspun
 
         # Puts it into its queue. May switch strands.
         #
+        # @return [Boolean] whether it was there
         # @since 0.1.0
         def add_to_queue = Jobs.storage.retry_now(@place, [@token]).first
 
-        alias retry add_to_queue
-
-        # Puts it among the dead. May switch strands.
+        # Puts it into its queue, for a try that is not counted. May switch strands.
         #
+        # @return [Boolean] whether it was there
         # @since 0.1.0
-        def kill = Jobs.storage.kill(@place, [@token]).first
+        def retry = FreeTries.give(@place, [[@token, @item]]).first
+
+        # Puts it among the dead, and tells the death handlers. May switch strands.
+        #
+        # @return [Boolean] whether it was there
+        # @since 0.1.0
+        def kill = Jobs.storage.kill(@place, [@token]).first.tap { |moved| Deaths.tell(@item) if moved }
       end
+
+      # Tries that are not counted, for they are asked for by hand.
+      #
+      # @api private
+      module FreeTries
+        # @param place [Symbol]
+        # @param jobs [Array<Array(String, Hash)>] tokens and items
+        # @return [Array<Boolean>] whether each was there, and is a job
+        def self.give(place, jobs)
+          jobs.chunk_while { |(_, one), (_, other)| one["queue"] == other["queue"] }.flat_map do |some|
+            queue = some.first.last["queue"]
+            next some.map { false } unless queue.is_a?(String)
+
+            Jobs.storage.move(place, some.map { |token, item| Storage::Move.new(token, entry(item)) }, queue)
+          end
+        end
+
+        def self.entry(item)
+          count = item["retry_count"]
+          now = Wire.time(Process.clock_gettime(Process::CLOCK_REALTIME), milliseconds: Jobs.config.milliseconds)
+          Wire.dump({ **item.except("at"), **(count.is_a?(Integer) ? { "retry_count" => count - 1 } : {}), "enqueued_at" => now })
+        end
+        private_class_method :entry
+      end
+      private_constant :FreeTries
+
+      # What tells the death handlers of jobs that are killed by hand.
+      #
+      # @api private
+      module Deaths
+        def self.tell(job, error = nil)
+          error ||= RuntimeError.new("Job killed by API").tap { |made| made.set_backtrace(caller) }
+          Sidekiq.default_configuration.death_handlers.each { |handler| handler.call(job, error) }
+        end
+      end
+      private_constant :Deaths
 
       # Goes through what is stored, page by page, from the newest or latest one. So whoever removes what it sees misses none.
       #
@@ -237,17 +279,37 @@ module Ringspun
         # @since 0.1.0
         def size = Jobs.storage.stats[self.class::STAT]
 
-        # Puts all into their queues. May switch strands.
+        # Puts all into their queues, for a try that is not counted. May switch strands.
         #
         # @since 0.1.0
-        def retry_all = all_at_once { |tokens| Jobs.storage.retry_now(@place, tokens) }
+        def retry_all
+          all_at_once { |tokens, jobs| FreeTries.give(@place, tokens.zip(jobs.map { |job| RecordItem.of(job.entry) })) }
+        end
 
         # Puts all among the dead. May switch strands.
         #
+        # @param notify_failure [Boolean] whether the death handlers are told
+        # @param ex [Exception, nil] what they are told
         # @since 0.1.0
-        def kill_all = all_at_once { |tokens| Jobs.storage.kill(@place, tokens) }
+        def kill_all(notify_failure: false, ex: nil)
+          all_at_once do |tokens, jobs|
+            Jobs.storage.kill(@place, tokens).each_with_index do |moved, index|
+              Deaths.tell(RecordItem.of(jobs[index].entry), ex) if moved && notify_failure
+            end
+          end
+        end
+
+        # Puts a job into the set. May switch strands.
+        #
+        # @param timestamp [Time, Numeric] seconds since the epoch
+        # @param job [Hash{String => Object}]
+        # @return [Boolean] false: it is there already
+        # @since 0.1.0
+        def schedule(timestamp, job) = put(JSON.generate(job), timestamp.to_f)
 
         private
+
+        def put(entry, at) = Jobs.storage.restore(@place, [Storage::Stored.new(nil, entry, at)]).first
 
         def page(from, count) = Jobs.storage.scan(@place, from, count)
         def record(stored) = SortedEntry.new(@place, stored)
@@ -255,8 +317,8 @@ module Ringspun
         # Until nothing moves any more, as entries that are no jobs do not.
         def all_at_once
           loop do
-            tokens = page(0, PAGE).map(&:token)
-            break if tokens.empty? || yield(tokens).none?
+            jobs = page(0, PAGE)
+            break if jobs.empty? || yield(jobs.map(&:token), jobs).none?
           end
         end
       end
@@ -266,6 +328,25 @@ module Ringspun
           const_set(:STAT, stat)
           define_method(:initialize) { @place = place }
         end)
+      end
+
+      class DeadSet
+        # Puts a job among the dead, as it is. May switch strands.
+        #
+        # @param message [String] its JSON
+        # @param options [Hash] notify_failure: false, and the death handlers are not told; ex:, the Exception that they are told.
+        #   `trim:` has no effect: workers remove the oldest
+        # @return [true]
+        # @raise [ArgumentError] it is no job
+        # @since 0.1.0
+        def kill(message, options = {})
+          job = Wire.parse(message.to_s)
+          put(message, Process.clock_gettime(Process::CLOCK_REALTIME))
+          Deaths.tell(job, options[:ex]) unless options[:notify_failure] == false
+          true
+        rescue MalformedEntryError => error
+          raise ArgumentError, "DeadSet#kill takes a job's JSON: #{error.message}"
+        end
       end
 
       # The processes of workers.

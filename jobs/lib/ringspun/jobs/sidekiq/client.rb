@@ -69,7 +69,8 @@ module Ringspun
 
           # Jobs that are enqueued in the block go to that pool's server. May switch strands, where the block does.
           #
-          # @param pool [RedisPool] which {RedisConnection.create} has made
+          # @param pool [RedisPool, ConnectionPool] which {RedisConnection.create} has made, or a pool of clients of redis-client:
+          #   see {RedisPool.of}
           # @return [Object] the block's value
           # @raise [ArgumentError] if it is no such pool
           # @since 0.1.0
@@ -82,16 +83,12 @@ module Ringspun
             Thread.current[:ringspun_sidekiq_pool] = around
           end
 
-          # @return [RedisPool, nil] the one of {via}
+          # @return [RedisPool, ConnectionPool, nil] the one of {via}
           # @api private
           def pool = Thread.current[:ringspun_sidekiq_pool]
 
           # @api private
-          def check_pool(pool)
-            return pool if pool.is_a?(RedisPool)
-
-            raise ArgumentError, "a pool must be made by Sidekiq::RedisConnection.create(url: ...), got #{pool.class}"
-          end
+          def check_pool(pool) = RedisPool.check(pool)
 
           # When something is due that is told as Sidekiq takes it: seconds from now, or since the epoch.
           #
@@ -99,11 +96,17 @@ module Ringspun
           # @return [Float, nil] seconds since the epoch; nil: at once
           # @api private
           def due(interval)
+            now = Process.clock_gettime(Process::CLOCK_REALTIME)
+            at = time(interval, now)
+            at if at > now
+          end
+
+          # @return [Float] seconds since the epoch, which may be past
+          # @api private
+          def time(interval, now = Process.clock_gettime(Process::CLOCK_REALTIME))
             interval = interval.to_time if !interval.respond_to?(:to_f) && interval.respond_to?(:to_time)
             seconds = interval.to_f
-            now = Process.clock_gettime(Process::CLOCK_REALTIME)
-            at = seconds < TIMES_FROM ? now + seconds : seconds
-            at if at > now
+            seconds < TIMES_FROM ? now + seconds : seconds
           end
 
           # Our errors about jobs are Sidekiq's.
@@ -116,7 +119,7 @@ module Ringspun
           end
         end
 
-        # @param pool [RedisPool, nil] nil: that of {via}, or of the settings
+        # @param pool [RedisPool, ConnectionPool, nil] nil: that of {via}, or of the settings
         # @param chain [Middleware::Chain, nil] nil: that of the settings
         # @since 0.1.0
         def initialize(pool: nil, config: nil, chain: nil)
@@ -126,7 +129,7 @@ module Ringspun
           @chain = chain
         end
 
-        # @return [RedisPool]
+        # @return [RedisPool, ConnectionPool]
         # @since 0.1.0
         def redis_pool = @given || @config.redis_pool
 
@@ -159,7 +162,7 @@ module Ringspun
           check(item)
           klass, arguments = item.values_at("class", "args")
           template = item.size == 2 && klass.is_a?(Class) ? common(klass, item) : Fields.new(klass, normalized(item))
-          Client.translating { target.push(template, plain(klass, arguments)) }
+          in_its_pool { Client.translating { target.push(template, plain(klass, arguments)) } }
         end
 
         # Enqueues many jobs. May switch strands.
@@ -179,7 +182,9 @@ module Ringspun
           client = target
           results = []
           all.each_slice(items["batch_size"] || (at ? BATCH_WAITING : BATCH)) do |slice|
-            results.concat(beside(results, slice) { push_slice(client, items["class"], fields, slice, at, results.size) })
+            results.concat(beside(results, slice) do
+              in_its_pool { push_slice(client, items["class"], fields, slice, at, results.size) }
+            end)
           end
           results
         end
@@ -192,8 +197,10 @@ module Ringspun
         # @api private
         def normalized(item)
           check(item)
-          fields = options_of(item["class"]).merge(item)
-          %w[args client_class pool sync].each { |name| fields.delete(name) }
+          fields = options_of(item["class"])
+          fields = fields.merge(item["wrapped"].get_sidekiq_options) if item["wrapped"].respond_to?(:get_sidekiq_options)
+          fields = fields.merge(item)
+          %w[args client_class pool sync enqueued_at].each { |name| fields.delete(name) }
           fields["class"] = fields["class"].to_s
           fields["queue"] = fields["queue"].to_s
           fields["retry_for"] = fields["retry_for"].to_i if fields["retry_for"]
@@ -216,8 +223,9 @@ module Ringspun
           push && Wire.parse(push.entry)
         end
 
-        private
-
+        # @param item [Object]
+        # @raise [ArgumentError] it is no job
+        # @api private
         def check(item)
           unless item.is_a?(Hash) && item.key?("class") && item.key?("args")
             refuse("a job must be a Hash that has \"class\" and \"args\"", item)
@@ -229,6 +237,39 @@ module Ringspun
           refuse("at must be seconds since the epoch", item) unless at.is_a?(Numeric) || !item.key?("at")
           refuse("tags must be an Array", item) unless tags.nil? || tags.is_a?(Array)
         end
+
+        # @param klass [Class, String]
+        # @return [Hash{String => Object}] what a job of it has unless it says otherwise
+        # @raise [ArgumentError]
+        # @api private
+        def options_of(klass)
+          return Sidekiq.default_job_options if klass.is_a?(String)
+          return klass.get_sidekiq_options if klass.respond_to?(:get_sidekiq_options)
+
+          raise ArgumentError, "#{klass} does not include Sidekiq::Job; give its name, a String, if only others can run it"
+        end
+
+        # Arguments that may be stored, see {Sidekiq.strict_args!}.
+        #
+        # @param klass [Class, String]
+        # @param arguments [Array]
+        # @return [Array]
+        # @api private
+        def plain(klass, arguments)
+          mode = Sidekiq.strict_args
+          return arguments if mode == :raise
+
+          Arguments.check(arguments)
+          arguments
+        rescue InvalidJobError => error
+          Kernel.warn("#{klass}: #{error.message}") if mode == :warn
+          JSON.parse(JSON.generate(arguments))
+        end
+
+        private
+
+        # Middleware gets the pool.
+        def in_its_pool(&) = @given.nil? || @given.equal?(Client.pool) ? yield : Client.via(@given, &)
 
         # The fields that all jobs of a class have which say nothing of their own. A class may have changed its options in place.
         def common(klass, item)
@@ -242,33 +283,15 @@ module Ringspun
 
         def refuse(what, item) = raise(ArgumentError, "#{what}, got #{item.inspect[0, 200]}")
 
-        def options_of(klass)
-          return Sidekiq.default_job_options if klass.is_a?(String)
-          return klass.get_sidekiq_options if klass.respond_to?(:get_sidekiq_options)
-
-          raise ArgumentError, "#{klass} does not include Sidekiq::Job; give its name, a String, if only others can run it"
-        end
-
         # A duration of ActiveSupport's is a number, but not for JSON.
         def number(value) = value.is_a?(Integer) ? value : value.to_f
-
-        def plain(klass, arguments)
-          mode = Sidekiq.strict_args
-          return arguments if mode == :raise
-
-          Arguments.check(arguments)
-          arguments
-        rescue InvalidJobError => error
-          Kernel.warn("#{klass}: #{error.message}") if mode == :warn
-          JSON.parse(JSON.generate(arguments))
-        end
 
         def target
           client = Jobs.client
           return client unless @given || @chain
 
           kept_here = defined?(Jobs::Testing) && Jobs::Testing.mode != :real
-          client.with((@given.enqueuer if @given && !kept_here), @chain&.chain)
+          client.with((RedisPool.of(@given).enqueuer if @given && !kept_here), @chain&.chain)
         end
 
         # The error of a batch does not hide what batches before it have stored.
@@ -293,9 +316,10 @@ module Ringspun
           end
         end
 
+        # A past one stays one, so that these jobs come in the order of their times.
         def due_of(at, index)
           time = at.is_a?(Array) ? at[index] : at
-          Client.due(time) if time
+          Client.time(time) if time
         end
 
         def check_jid(items, all)
@@ -314,7 +338,8 @@ module Ringspun
           all.map { rand * [spread, SPREAD_LEAST].max }.to_a
         end
 
-        def numbers?(at) = at.is_a?(Array) ? at.any? && at.all?(Numeric) : at.is_a?(Numeric)
+        # A duration of ActiveSupport's says that it is one.
+        def numbers?(at) = at.is_a?(Array) ? at.any? && at.all? { |each| each.is_a?(Numeric) } : at.is_a?(Numeric)
       end
     end
   end

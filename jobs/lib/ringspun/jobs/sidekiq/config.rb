@@ -20,6 +20,16 @@ module Ringspun
         }.freeze
         private_constant :SETTINGS, :REFUSED
 
+        # What holds unless it is set, for whoever asks for it. Set it in the configuration.
+        DEFAULTS = {
+          labels: Set.new.freeze, require: ".", environment: nil, concurrency: Jobs::Config.new.concurrency, timeout: 25,
+          poll_interval_average: nil, average_scheduled_poll_interval: 5, on_complex_arguments: :raise,
+          max_iteration_runtime: nil, error_handlers: [].freeze, death_handlers: [].freeze,
+          lifecycle_events: Jobs::Config::LIFECYCLE.to_h { |event| [event, [].freeze] }.freeze,
+          dead_max_jobs: 10_000, dead_timeout_in_seconds: 180 * 86_400, reloader: proc { |&block| block.call },
+          backtrace_cleaner: ->(backtrace) { backtrace }, logged_job_attributes: %w[bid tags].freeze, redis_idle_timeout: nil
+        }.freeze
+
         # @api private
         def initialize
           @options = { environment: ENV["APP_ENV"] || ENV["RAILS_ENV"] || ENV["RACK_ENV"] || "development",

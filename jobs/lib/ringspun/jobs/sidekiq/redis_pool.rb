@@ -30,6 +30,38 @@ module Ringspun
 
         Connection = ::RedisClient::Decorator.create(Commands)
 
+        # Where the server of a client is.
+        #
+        # @api private
+        module Servers
+          # @param client [Object]
+          # @return [Hash{Symbol => Object}] what RedisClient.config takes
+          # @raise [ArgumentError]
+          def self.options(client)
+            config = config_of(client)
+            raise ArgumentError, "the clients of this pool ask sentinels; #{INSTEAD}" if config.sentinel?
+
+            address = config.path ? { path: config.path } : { host: config.host, port: config.port }
+            user = config.password ? { username: config.username, password: config.password } : {}
+            rest = { db: config.db, ssl: config.ssl, ssl_params: config.ssl_params, timeout: config.read_timeout }
+            { **address, **user, **rest }.compact
+          end
+
+          INSTEAD = "make the pool by Sidekiq::RedisConnection.create(url: ...)"
+          private_constant :INSTEAD
+
+          # A client of the gem redis has one of redis-client inside.
+          def self.config_of(client)
+            client = client._client if !client.respond_to?(:config) && client.respond_to?(:_client)
+            config = client.config if client.respond_to?(:config)
+            return config if config.respond_to?(:sentinel?)
+
+            raise ArgumentError, "a pool must have clients of redis-client, and this has a #{client.class}; #{INSTEAD}"
+          end
+          private_class_method :config_of
+        end
+        private_constant :Servers
+
         # @return [Integer] how many connections it has at most
         # @since 0.1.0
         attr_reader :size
@@ -84,6 +116,34 @@ module Ringspun
           @size.times { @lender.lend { |place| place.pop&.close } }
           nil
         end
+
+        # @param pool [Object]
+        # @return [Object] it
+        # @raise [ArgumentError] it is no pool
+        # @api private
+        def self.check(pool)
+          return pool if pool.is_a?(RedisPool) || pool.respond_to?(:checkout) || pool.is_a?(::RedisClient::Pooled)
+
+          raise ArgumentError, "a pool must be made by Sidekiq::RedisConnection.create(url: ...), or be a ConnectionPool of " \
+                               "clients of redis-client, got #{pool.class}"
+        end
+
+        # The pool that goes to the server of another one's clients. One of those is asked where that is; jobs are stored on
+        # connections of ours, which know what may be sent again. There is one for each server, for good.
+        #
+        # @param pool [RedisPool, ConnectionPool, RedisClient::Pooled]
+        # @return [RedisPool]
+        # @raise [ArgumentError] its clients do not tell
+        # @api private
+        def self.of(pool)
+          return pool if pool.is_a?(RedisPool)
+
+          options = pool.is_a?(::RedisClient::Pooled) ? Servers.options(pool) : pool.with { |client| Servers.options(client) }
+          namespace = Jobs.config.namespace
+          @of_others_lock.synchronize { @of_others[[options, namespace]] ||= new(options, namespace:) }
+        end
+        @of_others_lock = Thread::Mutex.new
+        @of_others = {}
 
         # Sidekiq's options by RedisClient's names.
         #

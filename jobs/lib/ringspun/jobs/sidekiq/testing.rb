@@ -2,28 +2,33 @@
 
 require "ringspun/jobs/testing"
 require_relative "../sidekiq"
+require_relative "testing/queues"
 
 module Ringspun
   module Jobs
     module Sidekiq
       # The modes of {Jobs::Testing} by Sidekiq's names. A block's mode holds for what is started in the block as well.
       module Testing
+        # A block's mode is asked for inside of another block.
+        class TestModeAlreadySetError < RuntimeError; end
+
         class << self
           # Keeps jobs. May switch strands, where the block does.
           #
           # @yield the block for which it holds; without one it holds for good
+          # @raise [TestModeAlreadySetError] the caller is in such a block
           # @since 0.1.0
-          def fake!(&) = Jobs::Testing.fake!(&)
+          def fake!(&) = switch(:fake!, &)
 
           # Runs jobs at once. See {fake!}.
           #
           # @since 0.1.0
-          def inline!(&) = Jobs::Testing.inline!(&)
+          def inline!(&) = switch(:inline!, &)
 
           # Stores jobs. See {fake!}.
           #
           # @since 0.1.0
-          def disable!(&) = Jobs::Testing.real!(&)
+          def disable!(&) = switch(:real!, &)
 
           # @since 0.1.0
           def fake? = Jobs::Testing.mode == :fake
@@ -38,37 +43,33 @@ module Ringspun
           # @return [Middleware::Chain]
           # @since 0.1.0
           def server_middleware(&) = Sidekiq.default_configuration.server_middleware(&)
+
+          private
+
+          # What was started in a block is in none itself.
+          def switch(mode, &block)
+            return Jobs::Testing.public_send(mode) unless block
+
+            raise TestModeAlreadySetError, "a block has set a mode here already" if Thread.current[:ringspun_sidekiq_testing]
+
+            begin
+              Thread.current[:ringspun_sidekiq_testing] = true # a fiber's own
+              Jobs::Testing.public_send(mode, &block)
+            ensure
+              Thread.current[:ringspun_sidekiq_testing] = nil
+            end
+          end
         end
       end
 
       # There is no job to perform.
       class EmptyQueueError < RuntimeError; end
 
-      # The jobs that are kept.
-      module Queues
-        class << self
-          # @return [Array<Hash{String => Object}>]
-          # @since 0.1.0
-          def [](queue) = Jobs::Testing.jobs.select { |job| job["queue"] == queue.to_s }
-
-          # @since 0.1.0
-          def jobs_by_queue = Jobs::Testing.jobs.group_by { |job| job["queue"] }.tap { |all| all.default = [].freeze }
-
-          # @since 0.1.0
-          def jobs_by_class = Jobs::Testing.jobs.group_by { |job| job["class"] }.tap { |all| all.default = [].freeze }
-
-          alias jobs_by_worker jobs_by_class
-
-          # @since 0.1.0
-          def clear_all = Jobs::Testing.clear_all
-        end
-      end
-
       module Job
         class << self
           # @return [Array<Hash{String => Object}>] all jobs that are kept
           # @since 0.1.0
-          def jobs = Jobs::Testing.jobs
+          def jobs = Queues.jobs_by_queue.values.flatten
 
           # @since 0.1.0
           def clear_all = Jobs::Testing.clear_all
@@ -79,11 +80,20 @@ module Ringspun
           def drain_all = Jobs::Testing.drain
         end
 
-        # What tests call, beside `jobs`, `drain` and `clear`.
+        # What tests call, beside `drain`.
         module ClassMethods
           # @return [String]
           # @since 0.1.0
           def queue = get_sidekiq_options["queue"]
+
+          # @return [Array<Hash{String => Object}>] the jobs of this class that are kept, now and later
+          # @since 0.1.0
+          def jobs = Queues.jobs_by_class[name]
+
+          # Forgets the jobs of this class.
+          #
+          # @since 0.1.0
+          def clear = Queues.clear_for(queue, name)
 
           # Runs the first job that is kept. May switch strands.
           #
