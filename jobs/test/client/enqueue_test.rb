@@ -341,4 +341,33 @@ class EnqueueTest < Minitest::Test
   end
 
   include Strands
+
+  # As a program does that measures how long jobs wait, and one that dates them back.
+  def test_a_middleware_sees_when_a_job_is_enqueued
+    seen = []
+    Jobs.config.client_middleware.add(->(_class, job, _queue, &block) { (seen << job["enqueued_at"]) && block.call })
+    Jobs.storage = @storage
+    HardWorker.perform_async
+    Once.perform_async
+    HardWorker.perform_bulk([[1]])
+    HardWorker.perform_in(60)
+    assert_equal jobs.map { |job| job["enqueued_at"] }, seen.first(3)
+    seen.first(3).each { |time| assert_in_delta Time.now.to_f, time, 60 }
+    assert_equal [[nil], [false]], [seen.drop(3), scheduled.map { |job, _| job.key?("enqueued_at") }]
+    Jobs.config.client_middleware.add(->(_class, job, _queue, &block) { (job["enqueued_at"] = 5.0) && block.call })
+    HardWorker.perform_async
+    HardWorker.perform_in(60)
+    assert_equal [5.0, [false] * 2], [jobs.last["enqueued_at"], scheduled.map { |job, _| job.key?("enqueued_at") }]
+  end
+
+  def test_a_middleware_sees_milliseconds
+    seen = nil
+    Jobs.config.milliseconds = true
+    Jobs.config.client_middleware.add(->(_class, job, _queue, &block) { (seen = job["enqueued_at"]) && block.call })
+    Jobs.storage = @storage
+    HardWorker.perform_async
+    assert_equal [seen, Integer], [jobs.first["enqueued_at"], seen.class]
+  ensure
+    Jobs.config.milliseconds = false
+  end
 end

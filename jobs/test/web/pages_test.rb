@@ -74,11 +74,72 @@ class WebPagesTest < WebCase
     put(:dead, "c")
     assert_match(/in 16 min default IOError: closed <stream> \(tried again: 3\)/, text("/retries"))
     dead = text("/dead")
-    assert_match(/killed by hand .*Fatal: x{290,300}…/, dead)
+    assert_match(/no error is told .*Fatal: x{290,300}…/, dead)
     assert_equal 2, keys("/dead").size
     told(press("/jobs?place=retries", act: "kill", key: keys("/retries")))
     assert_equal ["/dead", "3 in their queues now."], told(press("/jobs?place=dead", act: "retry", key: keys("/dead")))
     assert_equal [3, 0, 0, 0], sizes
+  end
+
+  # An entry without an error may have died in another way, and been put here by another program.
+  def test_who_was_killed_by_hand
+    put(:dead, "a")
+    put(:dead, "b", retry_count: 2)
+    assert_equal ["no error is told", "no error is told (tried again: 2)"], errors_of("/dead").reverse
+    push("c")
+    told(press("/jobs?place=queue&queue=default&at=0", act: "kill", key: keys("/queue?place=queue&queue=default")))
+    put(:retry, "d", error_class: "IOError", error_message: "closed")
+    told(press("/jobs?place=retries", act: "kill", key: keys("/retries")))
+    assert_equal ["IOError: closed", "killed by hand"], errors_of("/dead").first(2).sort
+    put(:retry, "e")
+    assert_equal ["no error is told"], errors_of("/retries")
+  end
+
+  def errors_of(path)
+    cells = get(path).body.scan(%r{data-label="Error">(.*?)</td>}m).flatten
+    cells.map { |cell| CGI.unescapeHTML(cell.gsub(/<[^>]*>/, "")).strip }
+  end
+
+  def test_one_of_a_kind
+    push
+    memory.announce(NODE, { "concurrency" => 1, "busy" => 1 }, [["s1", "default", entry("r"), Time.now.to_f]])
+    assert_match(/ 1 process /, text("/processes"))
+    assert_match(/ 1 queue /, text("/queues"))
+    assert_match(/ 1 job, the longest first/, text("/busy"))
+    assert_match(/ All 1 job /, text("/queue?place=queue&queue=default"))
+    memory.announce("other:1:bb", {}, [])
+    @web = nil # which remembers for a second
+    assert_match(/ 2 processes /, text("/processes"))
+  end
+
+  # What a table's columns are is read by those who do not see them.
+  def test_columns_have_names_that_say_what_they_are
+    push
+    put(:retry, "b")
+    memory.announce(NODE, { "concurrency" => 1, "busy" => 1 }, [["s1", "default", entry("r"), Time.now.to_f]])
+    heads = %w[/ /queues /busy /processes /retries /queue?place=queue&queue=default].to_h do |path|
+      [path, get(path).body.scan(%r{<th scope="col"[^>]*>([^<]*)</th>}).flatten]
+    end
+    assert_equal [], heads.values.flatten & ["Do", "Answer", ""]
+    assert_equal ["Actions"] * 3, heads.values_at("/queues", "/busy", "/processes").map(&:last)
+    assert_includes heads["/processes"], "Storage answers in"
+    cells = get("/processes").body.scan(/data-label="([^"]*)"/).flatten
+    assert_equal heads["/processes"], cells
+  end
+
+  # A link must have something to be clicked, and a title something to be read.
+  def test_queues_whose_names_cannot_be_seen
+    names = [" ", "\t \n", "\u00a0", "\u200b"]
+    names.each { |name| push("in #{name.inspect}", queue: name) }
+    names.each do |name|
+      address = "/queue?place=queue&amp;queue=#{CGI.escape(name).gsub("+", "%20")}"
+      linked = get("/queues").body[%r{<a href="#{Regexp.escape(address)}">([^<]*)</a>}, 1]
+      assert_equal name.inspect, CGI.unescapeHTML(linked.to_s).encode("UTF-8")
+      page = "/queue?place=queue&queue=#{CGI.escape(name)}"
+      assert_includes text(page), "Queue #{name.inspect}"
+      assert_match(/aria-label="Pause &quot;/, get("/queues").body)
+      assert_equal ["/queue", "1 deleted."], told(press("/all?place=queue&queue=#{CGI.escape(name)}", act: "clear"))
+    end
   end
 
   def test_all_retries_at_once

@@ -171,6 +171,7 @@ module Ringspun
 
       def through_middleware(template, arguments, at, delay)
         job = template.job(arguments, @milliseconds, at)
+        job = template.enqueued(job, @milliseconds) unless delay || at || job["at"]
         reached = false
         answer = @chain.invoke(template.job_class, job, template.queue) { (reached = true) && job }
         return unless reached && template.passes?(answer)

@@ -66,7 +66,7 @@ module Ringspun
       # @param job [Hash{String => Object}]
       # @return [Storage::Push]
       def push_of(job, milliseconds, at, delay)
-        job = job.merge("enqueued_at" => Wire.time(Float(Ids.now(false)), milliseconds: milliseconds)) unless at || delay
+        job = at || delay ? job.except("enqueued_at") : enqueued(job, milliseconds)
         priority = Wire.priority(job)
         unless job["unique_for"]
           return Storage::Push.new(job["queue"], Wire.dump(job), job["jid"], at, delay, nil, nil, priority)
@@ -75,6 +75,16 @@ module Ringspun
         token = job["unique_token"] || token_of(job)
         Storage::Push.new(job["queue"], Wire.dump(job.merge("unique_token" => token)), job["jid"], at, delay, token,
                           job["unique_for"], priority)
+      end
+
+      # When it is enqueued, which is now, unless middleware has said otherwise.
+      #
+      # @param job [Hash{String => Object}]
+      # @return [Hash{String => Object}]
+      def enqueued(job, milliseconds)
+        return job if job["enqueued_at"]
+
+        job.merge("enqueued_at" => Wire.time(Float(Ids.now(false)), milliseconds: milliseconds))
       end
 
       # @param _answer [Object] of the outermost middleware, which has yielded

@@ -12,8 +12,12 @@ module Ringspun
       # @api private
       class Announcement
         EVERY_SECONDS = 5
-        # Of so many jobs, those that run longest, it is told what they wait for.
+        # While somebody looks, who wants to see it change.
+        LOOKED_AT_SECONDS = 1
+        # Of so many jobs, those that run longest, it is told what they wait for while somebody looks. And of fewer at all times,
+        # for whoever looks for the first time: each dashboard reads it of all processes.
         WAITS_MAX = 500
+        WAITS_UNASKED_MAX = 100
         # Of so many kinds of waits of the strands that a job waits for.
         BELOW_MAX = 3
 
@@ -40,7 +44,10 @@ module Ringspun
         end
 
         # @return [Boolean]
-        def due? = @shown_at.nil? || @shown_quiet != @control.quiet? || @lease.now - @shown_at >= EVERY_SECONDS
+        def due? = @shown_at.nil? || @shown_quiet != @control.quiet? || @lease.now - @shown_at >= every_seconds
+
+        # @return [Numeric] seconds between two of them
+        def every_seconds = tells_waits? ? LOOKED_AT_SECONDS : EVERY_SECONDS
 
         # May switch strands.
         #
@@ -70,15 +77,15 @@ module Ringspun
             "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => @queue_order.names,
             "weights" => [@queue_order.weights], "capsules" => { "default" => { "weights" => @queue_order.weights } },
             "patterns" => @queue_order.patterns, "labels" => @config.labels, "busy" => @runs.size, "version" => VERSION,
-            "quiet" => quiet, "embedded" => false,
-            "ringspun" => VERSION, **(tells_waits? ? { "waits" => waits } : {}) }
+            "quiet" => quiet, "embedded" => false, "ringspun" => VERSION,
+            "waits" => waits(tells_waits? ? WAITS_MAX : WAITS_UNASKED_MAX) }
         end
 
         def tells_waits? = @waits_until && @lease.now < @waits_until
 
         # As {Inspector#tree} has it. What the children of a job's strand wait for is told where the job waits for them.
-        def waits
-          runs = @runs.running.first(WAITS_MAX).select { |run| run.strand&.alive? }
+        def waits(most)
+          runs = @runs.running.first(most).select { |run| run.strand&.alive? }
           return {} if runs.empty?
 
           below = runs.first.strand.machine.strands.group_by(&:owner).compare_by_identity
@@ -86,7 +93,7 @@ module Ringspun
         end
 
         def doing(strand, below)
-          wait = strand.waits_for or return strand.state.to_s
+          wait = strand.waits_for or return strand.state == :new ? "its turn" : strand.state.to_s
           children = (below[strand] || []).filter_map(&:waits_for).tally.max_by(BELOW_MAX, &:last)
           return wait if children.empty?
 

@@ -52,7 +52,7 @@ module Ringspun
         def work(connection)
           until @stop.closed?
             beat(connection)
-            @stop.pop(timeout: @seconds)
+            @stop.pop(timeout: [@seconds, @announcement.every_seconds].min)
           end
         end
 

@@ -9,7 +9,7 @@ module Ringspun
       class Busy < Page
         # So many jobs on a page.
         PAGE = 100
-        HEADS = { "Job" => nil, "Arguments" => nil, "Queue" => nil, "Began" => nil, "Waits for" => nil, "Do" => nil }.freeze
+        HEADS = { "Job" => nil, "Arguments" => nil, "Queue" => nil, "Began" => nil, "Waits for" => nil, "Actions" => nil }.freeze
 
         def title = "Busy"
 
@@ -52,7 +52,7 @@ module Ringspun
           end
         end
 
-        def caption(size, from) = "#{number(size)} jobs#{", from #{number(from + 1)} on" if from.positive?}, the longest first"
+        def caption(size, from) = "#{count(size, "job")}#{", from #{number(from + 1)} on" if from.positive?}, the longest first"
 
         # By nodes and slots.
         def waits(nodes) = @waits ||= nodes.to_h { |node| [node["identity"], node["waits"].is_a?(Hash) ? node["waits"] : {}] }
@@ -65,10 +65,10 @@ module Ringspun
             tags(job)
           end
           cell("Arguments") { m.code(job.arguments) }
-          cell("Queue") { m.a(running.queue, href: url("/queue", place: "queue", queue: running.queue)) }
+          cell("Queue") { queue_link(running.queue) }
           cell("Began") { time(running.began_at) }
           cell("Waits for", waits[running.node][running.slot] || "not told yet")
-          cell("Do") do
+          cell("Actions") do
             form("/cancel", node: running.node, jid: job.jid, back: "busy") do
               button("Cancel", "cancel", label: "Cancel #{job.name} #{job.jid}", danger: true)
             end

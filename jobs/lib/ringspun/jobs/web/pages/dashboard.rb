@@ -62,7 +62,7 @@ module Ringspun
         def queues(sizes)
           rows = sizes.max_by(Sampler::QUEUES_MAX, &:last)
           table("The #{rows.size} longest of #{number(sizes.size)}", HEADS, rows) do |name, size|
-            row_head("Queue") { m.a(name, href: url("/queue", queue: name, place: "queue")) }
+            row_head("Queue") { queue_link(name) }
             cell("Waiting", number(size), kind: "number")
             cell("Latency", size.zero? ? "none" : duration(sample.latencies[name]), kind: "number")
           end

@@ -58,7 +58,7 @@ module Ringspun
         def found
           job = JobText.new(@found.entry)
           buttons(job)
-          facts("Where" => -> { where }, "Class" => job.name, "Id" => job.jid, "Queue" => job.queue,
+          facts("Where" => -> { where }, "Class" => job.name, "Id" => job.jid, "Queue" => (shown(job.queue) if job.queue),
                 "Tags" => (-> { tags(job) } if job.tags.any?), "Tried again" => job.tries,
                 "Created" => at(job.time("created_at")), "Enqueued" => at(job.time("enqueued_at")),
                 "Failed first" => at(job.time("failed_at")), "Failed last" => at(job.time("retried_at")))
@@ -76,7 +76,7 @@ module Ringspun
 
         def where
           if @place
-            m.a(@place.title, href: url(@place.path, **@place.query))
+            m.a(@place.queue? ? "Queue #{shown(@place.id)}" : @place.title, href: url(@place.path, **@place.query))
             m.say(", ") if @found.at
             time(@found.at) if @found.at
           else
@@ -112,10 +112,10 @@ module Ringspun
 
         def not_found
           if @cursor
-            m.p("Not among the #{number(@looked)} jobs that were looked at; there are more.")
+            m.p("Not among the #{count(@looked, "job")} that were looked at; there are more.")
             m.p { m.a("Look on", href: url("/job", jid: @jid, cursor: @cursor, looked: @looked)) }
           elsif @looked || @jid.nil?
-            m.p("It is nowhere: it is done, or was deleted, or never was. #{number(@looked)} jobs were looked at.")
+            m.p("It is nowhere: it is done, or was deleted, or never was. #{@looked == 1 ? "1 job was" : "#{number(@looked)} jobs were"} looked at.")
           else
             m.p("It is not there any more: it has moved on, or somebody has taken it.")
             m.p { m.a("Look for it everywhere", href: url("/job", jid: @jid)) }

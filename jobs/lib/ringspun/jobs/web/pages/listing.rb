@@ -27,7 +27,11 @@ module Ringspun
           @from = request.number(:from)
         end
 
-        def title = quarantine? ? "Quarantine" : @place.title
+        def title
+          return "Quarantine" if quarantine?
+
+          @place.queue? ? "Queue #{shown(@place.id)}" : @place.title
+        end
 
         private
 
@@ -61,7 +65,7 @@ module Ringspun
         # Behind a summary, so that one slip deletes nothing.
         def whole
           m.details do
-            m.summary("All #{number(@place.size(sample))} jobs")
+            m.summary("All #{count(@place.size(sample), "job")}")
             form("/all", **@place.query) do
               m.div(class: "buttons") do
                 button("#{@place.id == :schedule ? "Run" : "Retry"} all now", "retry") unless @place.queue?
@@ -109,19 +113,25 @@ module Ringspun
         def rest(job)
           return if @place.queue?
 
-          cell("Queue", job.queue || "default")
+          cell("Queue", shown(job.queue || "default"))
           return if @place.id == :schedule
 
           cell("Error") do
-            m.span(job.error || "killed by hand", class: ("error" if job.error))
+            m.span(job.error || without_error(job), class: ("error" if job.error))
             m.say(" (tried again: #{job.tries})") if job.tries&.positive?
           end
         end
 
-        def pages(shown, size)
+        # Other programs put jobs here as well, and do not say why.
+        def without_error(job)
+          killed = @place.id == :dead && job.jid && storage.history(job.jid).last&.kind == :killed
+          killed ? "killed by hand" : "no error is told"
+        end
+
+        def pages(listed, size)
           m.p(class: "buttons") do
             m.a("Back", href: url(@place.path, **@place.query, from: [@from - Place::PAGE, 0].max)) if @from.positive?
-            m.a("More", href: url(@place.path, **@place.query, from: @from + shown)) if shown.positive? && @from + shown < size
+            m.a("More", href: url(@place.path, **@place.query, from: @from + listed)) if listed.positive? && @from + listed < size
           end
         end
       end

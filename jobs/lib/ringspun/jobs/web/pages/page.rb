@@ -25,6 +25,8 @@ module Ringspun
           "stop" => "told to stop"
         }.freeze
 
+        # What shows nothing: spaces of any kind, and marks for how text is laid out.
+        BLANK = /\A[\p{Space}\p{Cf}]*\z/
         UNITS = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]].freeze
 
         # @param view [View]
@@ -176,6 +178,17 @@ module Ringspun
             end
           end
         end
+
+        # @return [String] as "1 job" or "2 jobs"
+        def count(value, one, many = "#{one}s") = "#{number(value)} #{value == 1 ? one : many}"
+
+        # @return [String] the name of a queue; in quotes where else there would be nothing to see or to click
+        def shown(queue)
+          text = Markup.plain(queue)
+          text.match?(BLANK) ? queue.to_s.inspect : text
+        end
+
+        def queue_link(queue) = m.a(shown(queue), href: url("/queue", place: "queue", queue: queue))
 
         def number(value) = value.to_i.to_s.gsub(/(?<=\d)(?=(\d{3})+\z)/, ",")
 

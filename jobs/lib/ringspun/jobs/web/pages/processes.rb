@@ -7,8 +7,8 @@ module Ringspun
       #
       # @api private
       class Processes < Page
-        HEADS = { "Process" => nil, "Busy" => "number", "Serves" => nil, "Memory" => "number", "Answer" => "number",
-                  "Started" => nil, "Do" => nil }.freeze
+        HEADS = { "Process" => nil, "Busy" => "number", "Serves" => nil, "Memory" => "number",
+                  "Storage answers in" => "number", "Started" => nil, "Actions" => nil }.freeze
         PAGE = 200
 
         def title = "Processes"
@@ -18,7 +18,7 @@ module Ringspun
         def content
           nodes = sample.nodes
           from = request.number(:from)
-          table("#{number(nodes.size)} processes", HEADS, nodes[from, PAGE] || []) { |node| row(node) }
+          table(count(nodes.size, "process", "processes"), HEADS, nodes[from, PAGE] || []) { |node| row(node) }
           m.p { m.a("More", href: url("/processes", from: from + PAGE)) } if nodes.size > from + PAGE
         end
 
@@ -30,11 +30,11 @@ module Ringspun
             m.span("quiet", class: "tag") if node["quiet"]
           end
           cell("Busy", "#{number(node["busy"])} of #{number(node["concurrency"])}", kind: "number")
-          cell("Serves", [*node["queues"]].join(", "))
+          cell("Serves", [*node["queues"]].map { |queue| shown(queue) }.join(", "))
           cell("Memory", "#{number(node["rss"].to_i / 1024)} MB", kind: "number")
-          cell("Answer", "#{(node["rtt_us"].to_i / 1000.0).round(1)} ms", kind: "number")
+          cell("Storage answers in", "#{(node["rtt_us"].to_i / 1000.0).round(1)} ms", kind: "number")
           cell("Started") { time(Wire.seconds(node["started_at"])) }
-          cell("Do") do
+          cell("Actions") do
             form("/processes", node: name) do
               button("Quiet", "quiet", label: "Quiet #{name}") unless node["quiet"]
               button("Stop", "stop", label: "Stop #{name}", danger: true)

@@ -8,7 +8,7 @@ module Ringspun
       # @api private
       class Queues < Page
         HEADS = { "Queue" => nil, "Waiting" => "number", "Latency" => "number", "State" => nil, "Served by" => "number",
-                  "Do" => nil }.freeze
+                  "Actions" => nil }.freeze
         # So many on a page.
         PAGE = 200
 
@@ -20,20 +20,21 @@ module Ringspun
           sizes = sample.stats[:queues]
           names = (sizes.keys | sample.paused).sort
           from = [request.number(:from), names.size].min
-          table("#{number(names.size)} queues", HEADS, names[from, PAGE]) { |name| row(name, sizes.fetch(name, 0)) }
+          table(count(names.size, "queue"), HEADS, names[from, PAGE]) { |name| row(name, sizes.fetch(name, 0)) }
           m.p { m.a("More", href: url("/queues", from: from + PAGE)) } if names.size > from + PAGE
         end
 
         def row(name, size)
           paused = sample.paused.include?(name)
-          row_head("Queue") { m.a(name, href: url("/queue", place: "queue", queue: name)) }
+          row_head("Queue") { queue_link(name) }
           cell("Waiting", number(size), kind: "number")
           cell("Latency", size.zero? ? "none" : duration(sample.latencies[name]), kind: "number")
           cell("State", state(name, size, paused))
           cell("Served by", served_by(name, size), kind: "number")
-          cell("Do") do
+          cell("Actions") do
             form("/queues", queue: name) do
-              paused ? button("Resume", "resume", label: "Resume #{name}") : button("Pause", "pause", label: "Pause #{name}")
+              act = paused ? "Resume" : "Pause"
+              button(act, act.downcase, label: "#{act} #{shown(name)}")
             end
           end
         end

@@ -44,7 +44,7 @@ module Ringspun
         def answer(conditions)
           searched = Searched.new(storage, conditions, cursor: request[:cursor]).go
           looked = request.number(:looked) + searched.looked
-          m.p("Looked at #{number(looked)} jobs#{searched.cursor ? " so far" : ": that is all"}; " \
+          m.p("Looked at #{count(looked, "job")}#{searched.cursor ? " so far" : ": that is all"}; " \
               "found #{number(searched.found.size)}#{" more" if request[:cursor]}.", role: "status")
           rows(searched.found) if searched.found.any?
           return unless searched.cursor
