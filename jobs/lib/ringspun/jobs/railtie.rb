@@ -20,7 +20,7 @@ module Ringspun
     #   reset its CurrentAttributes, and report what it raises to `Rails.error`.
     # - The whole application is loaded at once, for two strands must not load the same constant at the same time.
     # - The concurrency is that of the smallest connection pool, unless it is set. If it is set and larger, a warning says so.
-    # - What the application logs goes to the worker's log as well.
+    # - What the application logs goes to the worker's log, in its form. Of a job of Active Job this has one line.
     #
     # @since 0.1.0
     class Railtie < ::Rails::Railtie
@@ -61,13 +61,15 @@ module Ringspun
       # @api private
       def self.start
         Pools.warning(Jobs.config.concurrency)&.then { |text| Jobs.config.logger.warn(text) } if defined?(::ActiveRecord::Base)
-        return if ::ActiveSupport::Logger.logger_outputs_to?(::Rails.logger, $stdout)
+        return if @logs
 
-        ::Rails.logger.broadcast_to(Jobs.config.logger) if ::Rails.logger.respond_to?(:broadcast_to)
+        @logs = true
+        Logging.start(Jobs.config.logger, standard: Jobs.config.log == "-")
       end
     end
   end
 end
 
+require_relative "railtie/logging"
 require_relative "railtie/pools"
 require_relative "railtie/reloader"

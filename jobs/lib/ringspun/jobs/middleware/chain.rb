@@ -14,7 +14,8 @@ module Ringspun
     #   config.client_middleware.add(Tag)
     #
     # A client middleware is called with the job's class (or its name), the job and its queue; one that does not yield stops
-    # the job. A job that is not to wait for a time has its `enqueued_at` then, in the form in which it is stored. A server middleware is called with the job's instance, the job and its queue.
+    # the job. A job that is not to wait for a time has its `enqueued_at` then, in the form in which it is stored. A server
+    # middleware is called with the job's instance, the job and its queue.
     #
     # A class is instantiated for each call, with the arguments it was added with. Any other object with a method `call` is used
     # as it is.

@@ -108,13 +108,18 @@ module Ringspun
           @log.event(:warn, "taken away: others have run it, or will", jid: run.jid, class: run.class_name, queue: run.queue)
         end
 
+        # Of one that had not begun there is nothing to say.
+        def returned(run, outcome)
+          @log.event(:info, "back in its queue", **Log.fields_of(run.job, outcome.seconds)) if run.job && outcome.seconds
+        end
+
         def report(run, outcome)
           case outcome.kind
           when :done
             @log.done(run.job, outcome.seconds)
             @log.event(:warn, outcome.text, jid: run.jid, class: run.class_name, queue: run.queue) if outcome.text
           when :malformed then @log.event(:error, "no job: #{outcome.error.message}", queue: run.queue)
-          when :returned then nil
+          when :returned then returned(run, outcome)
           else
             return @log.failed(run.job, outcome.error, outcome.seconds || 0.0, outcome.text) if outcome.error
 
