@@ -224,6 +224,20 @@ class WorkerTest < Minitest::Test
     assert_match(/String does not include Ringspun::Jobs::Job/, lines.to_s)
   end
 
+  # Its jobs would fail one after the other, and the class does include a Job.
+  def test_a_class_of_the_gem_sidekiq_is_told
+    mixin = Module.new { def self.name = "Sidekiq::Job" }
+    WorkerTest.const_set(:OfTheGem, Class.new { include mixin })
+    with_worker do
+      push_entry(entry("note", retry: 0).sub('"Worked::Task"', '"WorkerTest::OfTheGem"'))
+      until_done
+      assert_match(%r{OfTheGem includes Sidekiq::Job of the gem sidekiq.* require: "ringspun/jobs/sidekiq"},
+                   JSON.parse(dead.first)["error_message"])
+    end
+  ensure
+    WorkerTest.__send__(:remove_const, :OfTheGem)
+  end
+
   # As programs do that load their code anew.
   def test_a_class_is_looked_up_for_each_job
     ran = []

@@ -10,8 +10,11 @@ module Ringspun
         # The name of a constant. Nothing else is looked up.
         CLASS_NAME = /\A[A-Z]\w*(::[A-Z]\w*)*\z/
 
+        # What the classes of a program include that has kept the gem.
+        GEM_S = "Sidekiq::Job"
+
         LOOK_SECONDS = 0.1
-        private_constant :LOOK_SECONDS
+        private_constant :GEM_S, :LOOK_SECONDS
 
         # @return [Backoff] by which runs call the storage
         attr_writer :backoff
@@ -118,11 +121,19 @@ module Ringspun
             return klass
           end
 
-          raise UnknownClassError, "#{name} #{klass ? "does not include Ringspun::Jobs::Job" : "is no name of a class"}"
+          raise UnknownClassError, "#{name} #{why_not(klass)}"
         rescue NameError => error
           raise if error.is_a?(NoMethodError) || !name.split("::").include?(error.name.to_s)
 
           raise UnknownClassError, "there is no class #{name}; has the program that defines it been required?"
+        end
+
+        def why_not(klass)
+          return "is no name of a class" unless klass
+          return "does not include Ringspun::Jobs::Job" unless klass.is_a?(Module) && klass.ancestors.any? { |one| one.name == GEM_S }
+
+          "includes #{GEM_S} of the gem sidekiq; in place of that let the Gemfile have ringspun-jobs with " \
+            "require: \"ringspun/jobs/sidekiq\""
         end
 
         # The names of classes of jobs that were looked up.

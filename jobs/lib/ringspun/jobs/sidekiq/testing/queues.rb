@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ringspun/jobs/testing"
+
 module Ringspun
   module Jobs
     module Sidekiq
