@@ -59,7 +59,7 @@ bool rpg_is_quiet(const rpg_lane *lane, int64_t now) {
 }
 
 /* Its legs execute the unnamed portal, which another statement would bind anew. */
-static void refuse_in_stream(const rpg_lane *lane) {
+void rpg_refuse_in_stream(const rpg_lane *lane) {
     if (RB_LIKELY(!lane->leg)) return;
     if (lane->leg->copy) {
         rb_raise(rpg_eUsage, "this session is in the midst of a COPY: end that first, or ask the pool, which has other connections");
@@ -73,13 +73,13 @@ static VALUE why_not_behind(const rpg_statement *statement) {
 }
 
 VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
-    refuse_in_stream(lane);
+    rpg_refuse_in_stream(lane);
     if (lane->lost[0]) return rpg_sym_lost;
     if (!lane->shared) return Qnil;
     if (statement->verdict.of_session) return rpg_sym_session;
     if (statement->history->kind == RPG_ALONE) return sym_alone;
     if (lane->held) return sym_held;
-    int64_t now = ringspun->now();
+    int64_t now = rpg_now(lane);
     if (rpg_is_quiet(lane, now)) return sym_quiet;
     if (!forced && !rpg_is_quick(lane, statement)) return why_not_behind(statement);
     if (rpg_is_stuck(lane, now)) return rpg_sym_stuck;
@@ -109,7 +109,7 @@ rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params) {
 }
 
 void rpg_note_head(rpg_lane *lane) {
-    if (lane->sent.len == 0 && lane->outbox.len == 0) lane->head_since = ringspun->now();
+    if (lane->sent.len == 0 && lane->outbox.len == 0) lane->head_since = rpg_now(lane);
 }
 
 void rpg_submit(rpg_lane *lane, rpg_request *request) {
@@ -146,7 +146,7 @@ typedef struct {
 } reading;
 
 /* A pooler that drops what comes behind the first statement is never seen to answer the second. */
-static int64_t suspected_from(const rpg_lane *lane) {
+int64_t rpg_suspected_from(const rpg_lane *lane) {
     const rpg_request *first = lane->sent.first;
     bool suspicious = lane->shared && !lane->pipelines && !lane->suspected && first && first->behind;
     return suspicious ? lane->head_since + SILENCE : RINGSPUN_NEVER;
@@ -154,7 +154,7 @@ static int64_t suspected_from(const rpg_lane *lane) {
 
 /* Until there may be more, or the server is to be suspected. */
 static bool read_more(reading *r) {
-    int64_t from = suspected_from(r->lane);
+    int64_t from = rpg_suspected_from(r->lane);
     bool unsent = r->lane->shared && !r->request->sent && !r->request->passes;
     if (from != RINGSPUN_NEVER && ringspun->now() >= from) {
         r->lane->suspected = true;

@@ -35,6 +35,12 @@ bool rpg_ask_check(VALUE sql, VALUE params);
 /* Whether it may come (on a lane of one user NULL will do for the statement): nil, or the Symbol that says why not. `forced`: also where it may hold up others, and to an old lane. */
 VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced);
 
+/* Raises UsageError in the midst of a stream or COPY. */
+void rpg_refuse_in_stream(const rpg_lane *lane);
+
+/* When a pooler is to be suspected to have lost what came behind another statement. */
+int64_t rpg_suspected_from(const rpg_lane *lane);
+
 /* Nobody uses it, and it may have ended: a ping tells. */
 bool rpg_is_quiet(const rpg_lane *lane, int64_t now);
 

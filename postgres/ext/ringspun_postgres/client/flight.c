@@ -188,9 +188,7 @@ static void put_request(rpg_lane *lane, rpg_request *request) {
 
 /* --- a flight --- */
 
-static void take_off(VALUE self) {
-    rpg_lane *lane = RTYPEDDATA_GET_DATA(self);
-    lane->flight_asked = false;
+void rpg_load_flight(rpg_lane *lane) {
     rpg_request *request;
     while ((request = rpg_window_next(lane))) {
         request->behind = lane->sent.len > 0;
@@ -200,6 +198,13 @@ static void take_off(VALUE self) {
         if (!request->abandoned) lane->live++;
         put_request(lane, request);
     }
+}
+
+/* Behind what a plain thread has left of its own. */
+static void take_off(VALUE self) {
+    rpg_lane *lane = RTYPEDDATA_GET_DATA(self);
+    lane->flight_asked = false;
+    rpg_load_flight(lane);
     bool fine = lane->flight.state == RPG_OUT_FINE &&
                 (lane->flight.len == 0 || ringspun->stream_put(lane->stream, lane->flight.bytes, lane->flight.len));
     rpg_out_cut(&lane->flight, 0);
@@ -207,7 +212,11 @@ static void take_off(VALUE self) {
 }
 
 void rpg_ask_flight(rpg_lane *lane) {
-    if (lane->flight_asked || !lane->outbox.first || lane->lost[0]) return;
+    if (lane->flight_asked || (!lane->outbox.first && lane->flight.len == 0) || lane->lost[0]) return;
+    if (RB_UNLIKELY(lane->threads.active)) {
+        lane->threads.calls = true;
+        return;
+    }
     lane->flight_asked = ringspun->at_tick_end(take_off, lane->self);
     if (!lane->flight_asked) rpg_lose(lane, "there was no memory for the statements");
 }

@@ -1,5 +1,6 @@
 #include "client/ask.h"
 #include "client/params.h"
+#include "client/thread.h"
 #include "client/window.h"
 
 #include <fcntl.h>
@@ -23,6 +24,7 @@ static void lane_mark(void *data) {
     rb_gc_mark(lane->statements);
     rb_gc_mark(lane->decoders);
     rb_gc_mark(lane->histories);
+    rb_gc_mark(lane->threads.errands);
     rpg_requests_mark(&lane->outbox);
     rpg_requests_mark(&lane->sent);
     rpg_requests_mark(&lane->answered);
@@ -53,6 +55,7 @@ static void lane_free(void *data) {
     rpg_out_free(&lane->flight);
     rpg_out_free(&lane->closes);
     free(lane->runs);
+    rpg_threads_free(lane);
     if (lane->voided && lane->forks == forks) close(lane->fd); /* nobody has the stream any more */
     xfree(lane);
 }
@@ -74,6 +77,7 @@ static void leave_to_parent(rpg_lane *lane) {
     for (rpg_request *each = lane->outbox.first; each; each = each->next) each->parked = false;
     if (lane->attendant) lane->attendant->parked = false;
     if (lane->listener) lane->listener->parked = false;
+    rpg_threads_forget(lane);
     rpg_lose(lane, "it is the connection of the process that this one was forked from");
 }
 
@@ -101,7 +105,8 @@ static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALU
     VALUE self = TypedData_Make_Struct(class, rpg_lane, &lane_type, lane);
     lane->self = self;
     lane->stream = stream;
-    lane->statements = lane->decoders = lane->histories = Qnil;
+    lane->statements = lane->decoders = lane->histories = lane->threads.errands = Qnil;
+    lane->threads.fd = -1;
     lane->statements = rb_hash_new();
     lane->fd = descriptor_of(stream);
     lane->status = 'I';
@@ -426,6 +431,7 @@ void rpg_init_lane(void) {
     rpg_init_post(cLane);
     rpg_init_stream(cLane);
     rpg_init_script(cLane);
+    rpg_init_thread(cLane);
     rpg_init_seen(cLane);
     rpg_init_copy(cLane);
 }

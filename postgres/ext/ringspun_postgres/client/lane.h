@@ -11,6 +11,8 @@
 #include "client/statement.h"
 #include "codec/settings.h"
 
+#include <time.h>
+
 #define RPG_COPY_REFUSED "COPY has methods of its own: copy_in for FROM STDIN, and copy_out for TO STDOUT"
 
 /* Rows of one request in what has come at once. */
@@ -20,6 +22,19 @@ typedef struct {
     size_t to;
     uint64_t count;
 } rpg_run_of_rows;
+
+/* Of plain threads that ask by themselves: thread.h. */
+typedef struct {
+    VALUE errands;              /* Thread::Queue: gets the lane where its machine has something to do; nil: no thread asks by itself */
+    int fd;                     /* their own number of the socket; -1: none yet, or not any more */
+    bool active;                /* one of them is at the lane, and not the machine's thread */
+    bool receives;              /* one of them waits for bytes, without the GVL */
+    bool calls;                 /* its machine has something to do */
+    bool called;                /* the lane lies in `errands` */
+    bool awaited;               /* strands wait for that something is answered, whatever it is */
+    rpg_out in;                 /* bytes that have come, and are no whole message yet */
+    rpg_requests roused;        /* have come to their end, and the machine is to wake their strands */
+} rpg_by_threads;
 
 typedef struct rpg_lane {
     VALUE self;
@@ -74,6 +89,7 @@ typedef struct rpg_lane {
     rpg_request *listener;      /* is sent to nobody: with it a strand waits for notifications; NULL: they are dropped */
     rpg_out notifications;      /* bodies of messages, each behind its length */
     const rpg_request *reader;  /* who reads now; NULL: nobody */
+    rpg_by_threads threads;
     rpg_run_of_rows *runs;      /* what the present look has found */
     uint32_t runs_len;
     uint32_t runs_capacity;
@@ -85,11 +101,22 @@ typedef struct rpg_lane {
 
 rpg_lane *rpg_lane_get(VALUE self);
 
+/* Nanoseconds on the clock of all machines that are not simulated. */
+static inline int64_t rpg_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* The same on the machine's. A plain thread has no machine. */
+static inline int64_t rpg_now(const rpg_lane *lane) { return RB_UNLIKELY(lane->threads.active) ? rpg_clock() : ringspun->now(); }
+
 /* Methods of the class. */
 void rpg_init_asides(VALUE cLane);
 void rpg_init_batch(VALUE cLane);
 void rpg_init_post(VALUE cLane);
 void rpg_init_stream(VALUE cLane);
+void rpg_init_thread(VALUE cLane);
 void rpg_init_script(VALUE cLane);
 void rpg_init_copy(VALUE cLane);
 
@@ -97,6 +124,9 @@ void rpg_init_copy(VALUE cLane);
 
 /* Has what lies in the outbox sent when the tick ends. */
 void rpg_ask_flight(rpg_lane *lane);
+
+/* What may be sent is loaded into it. */
+void rpg_load_flight(rpg_lane *lane);
 
 /* The Statement of that SQL, with what its parameters say of their types; the one that was used longest ago is forgotten for it. May raise. */
 VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql, VALUE declared);

@@ -1,4 +1,4 @@
-#include "client/request.h"
+#include "client/lane.h"
 #include "client/script.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 rpg_request *rpg_request_new(struct rpg_lane *lane, VALUE statement, rpg_span params) {
     rpg_request *request = malloc(sizeof(*request) + params.len);
     if (!request) return NULL;
-    *request = (rpg_request){.lane = lane, .statement = statement, .caller = Qnil, .formats = Qnil, .syncs = true, .params_len = params.len};
+    *request = (rpg_request){.lane = lane, .statement = statement, .caller = Qnil, .thread = Qnil, .formats = Qnil, .syncs = true, .params_len = params.len};
     if (params.len > 0) memcpy(request->params, params.bytes, params.len);
     return request;
 }
@@ -19,6 +19,7 @@ bool rpg_request_has_binary(const rpg_request *request) {
 }
 
 void rpg_request_free(rpg_request *request) {
+    if (RB_UNLIKELY(request->roused)) rpg_requests_take_out(&request->lane->threads.roused, request);
     rpg_rows_free(&request->rows);
     free(request->error);
     free(request->parts);
@@ -70,6 +71,7 @@ void rpg_requests_free(rpg_requests *list) {
 void rpg_request_mark(const rpg_request *request) {
     rb_gc_mark(request->statement);
     rb_gc_mark(request->caller);
+    rb_gc_mark(request->thread);
     rb_gc_mark(request->formats);
 }
 

@@ -7,7 +7,7 @@ static ID id_seen;
 
 void rpg_seen_begin(rpg_request *request) {
     request->seen = calloc(1, sizeof(*request->seen)); /* without memory for it the request goes on unseen */
-    if (request->seen) request->seen->sent_at = ringspun->now();
+    if (request->seen) request->seen->sent_at = rpg_now(request->lane);
 }
 
 /* --- notices --- */

@@ -1,4 +1,6 @@
+#include "client/inbox.h"
 #include "client/script.h"
+#include "client/thread.h"
 #include "client/window.h"
 
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 
 void rpg_rouse(rpg_request *request) {
     request->done = true;
-    if (request->parked) ringspun->wake_here(request->waker, 0);
+    if (request->parked) rpg_wake(request);
 }
 
 static void keep_answer(rpg_request *request) {
@@ -26,10 +28,10 @@ void rpg_finish(rpg_request *request, rpg_end_kind end) {
     if (request->parses) rpg_statement_forget_name(rpg_statement_get(request->statement));
     request->done = true;
     request->end = (uint8_t)end;
-    if (RB_UNLIKELY(request->seen != NULL)) request->seen->answered_at = ringspun->now();
+    if (RB_UNLIKELY(request->seen != NULL)) request->seen->answered_at = rpg_now(request->lane);
     if (request->abandoned) rpg_request_free(request);
     else if (!NIL_P(request->caller)) keep_answer(request);
-    else if (request->parked) ringspun->wake_here(request->waker, 0);
+    else if (request->parked) rpg_wake(request);
 }
 
 static rpg_request *first_parked(const rpg_requests *list) {
@@ -40,11 +42,14 @@ static rpg_request *first_parked(const rpg_requests *list) {
 
 void rpg_pass_on(rpg_lane *lane) {
     lane->reader = NULL;
-    const rpg_request *next = first_parked(&lane->sent);
+    rpg_inbox_hand_over(lane);
+    rpg_request *next = first_parked(&lane->sent);
     if (!next) next = first_parked(&lane->outbox);
     if (!next && lane->attendant && lane->attendant->parked) next = lane->attendant;
     if (!next && lane->listener && lane->listener->parked) next = lane->listener;
-    if (next) ringspun->wake_here(next->waker, 0);
+    if (!next) return;
+    if (!NIL_P(next->thread)) lane->reader = next; /* or whoever asks next would read, and it would be woken in vain */
+    rpg_wake(next);
 }
 
 static void finish_first(rpg_lane *lane, rpg_end_kind end) {
@@ -60,6 +65,7 @@ void rpg_lose(rpg_lane *lane, const char *why) {
     while (lane->outbox.first) rpg_finish(rpg_requests_take_first(&lane->outbox), RPG_ENDED_SKIPPED);
     while (lane->sent.first) finish_first(lane, RPG_ENDED_SKIPPED);
     if (lane->listener) rpg_rouse(lane->listener);
+    rpg_threads_end(lane);
     rpg_replies_free(&lane->replies);
     lane->replies = (rpg_replies){0};
 }
@@ -244,27 +250,22 @@ static bool keep_copies(rpg_lane *lane, const uint8_t *bytes) {
 
 /* With all that was looked at. */
 static bool keep_block(rpg_lane *lane, size_t len) {
-    size_t start, capacity;
-    void *memory = ringspun->stream_take(lane->stream, len, &start, &capacity);
-    rpg_block *block = rpg_block_new(memory, capacity, ringspun->block_free);
-    if (!block) {
-        ringspun->block_free(memory);
-        return false;
-    }
-    bool fine = true;
+    const uint8_t *start;
+    rpg_block *block = rpg_inbox_take(lane, len, &start);
+    bool fine = block != NULL;
     for (uint32_t i = 0; i < lane->runs_len && fine; i++) {
         const rpg_run_of_rows *run = &lane->runs[i];
-        rpg_span rows = {(const uint8_t *)memory + start + run->from, run->to - run->from};
+        rpg_span rows = {start + run->from, run->to - run->from};
         fine = rpg_rows_add(&run->request->rows, block, rows, run->count);
     }
-    rpg_block_drop(block);
+    if (block) rpg_block_drop(block);
     return fine;
 }
 
 static void wake_streams(const rpg_lane *lane) {
     for (uint32_t i = 0; i < lane->runs_len; i++) {
         const rpg_request *request = lane->runs[i].request;
-        if (request->leg && request->parked) ringspun->wake_here(request->waker, 0);
+        if (request->leg && request->parked) ringspun->wake_here(request->waker, 0); /* never of a thread */
     }
 }
 
@@ -275,7 +276,7 @@ static bool keep_rows(rpg_lane *lane, const uint8_t *bytes, size_t len) {
         fine = keep_block(lane, len);
     } else {
         fine = keep_copies(lane, bytes);
-        ringspun->stream_drop(lane->stream, len);
+        rpg_inbox_drop(lane, len);
     }
     wake_streams(lane);
     lane->runs_len = 0;
@@ -293,7 +294,7 @@ static bool is_timed(const rpg_request *request) {
 /* How long the first was at the head, with others of its batch. A server sends each answer at once, so those of other groups that
  * have come in the same look took no time of their own, or nobody has looked: then nothing is known of any of them. */
 static void note_times(rpg_lane *lane, const uint8_t *ends, uint32_t ended) {
-    int64_t now = ringspun->now(), took = now - lane->head_since;
+    int64_t now = rpg_now(lane), took = now - lane->head_since;
     bool known = lane->fastest < INT64_MAX || took < RPG_SLOW;
     uint32_t groups = 0, first_len = 0, i = 0;
     lane->quiet_since = lane->head_since = now;
@@ -331,28 +332,30 @@ static void break_off(rpg_lane *lane, const char *why) {
 }
 
 bool rpg_serve(rpg_lane *lane) {
-    const char *chars;
-    size_t len, at = 0, needed;
+    size_t at = 0, needed;
+    rpg_span come;
     uint8_t ends[ENDED_MAX];
     uint32_t ended = 0;
     rpg_message message;
     rpg_found found = RPG_PART;
     taken how = TAKEN;
-    ringspun->stream_peek(lane->stream, &chars, &len);
-    const uint8_t *bytes = (const uint8_t *)chars;
+    if (RB_UNLIKELY(!rpg_inbox_look(lane, &come))) {
+        rpg_lose(lane, "there was no memory for what the server sent");
+        return false;
+    }
     while (ended < ENDED_MAX && (how == TAKEN || how == UNSAFE)) {
         void *tag;
         rpg_end_kind end;
         if (rpg_replies_next_ended(&lane->replies, &tag, &end)) {
             ends[ended++] = (uint8_t)end;
-        } else if (how == TAKEN && (found = rpg_message_next(bytes + at, len - at, &message, &needed)) == RPG_WHOLE) {
+        } else if (how == TAKEN && (found = rpg_message_next(come.bytes + at, come.len - at, &message, &needed)) == RPG_WHOLE) {
             how = take_message(lane, &message, at, at + needed);
             at += needed;
         } else {
             break;
         }
     }
-    bool kept = at == 0 || keep_rows(lane, bytes, at);
+    bool kept = at == 0 || keep_rows(lane, come.bytes, at);
     if (kept) finish_ended(lane, ends, ended);
     if (!kept || how == NO_MEMORY) rpg_lose(lane, "there was no memory for what the server sent");
     else if (how == COPIES) break_off(lane, RPG_COPY_REFUSED);

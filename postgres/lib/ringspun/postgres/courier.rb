@@ -182,7 +182,17 @@ module Ringspun
 
       # (see Lanes#query)
       def query(sql, params, timeout, prepared, idempotent)
-        send_out(Question.new(self, sql, params, Courier.due(timeout), prepared, idempotent))
+        due = Courier.due(timeout)
+        lane = @lanes&.for_thread unless Fiber.current_scheduler
+        answer = lane ? lane.ask(sql, params, timeout, prepared) : :none
+        return answer unless answer.is_a?(Symbol)
+        raise call { lanes.answered(lane, answer) } if answer == :unsafe
+
+        send_out(Question.new(self, sql, params, due, prepared, idempotent))
+      rescue ConnectionLost
+        raise unless idempotent
+
+        send_out(Question.new(self, sql, params, due, prepared, false))
       end
 
       # (see Lanes#batch)
@@ -220,7 +230,7 @@ module Ringspun
       # In the courier's thread.
       #
       # @return [Lanes]
-      def lanes = @lanes ||= Lanes.new(@pool, Machine.current)
+      def lanes = @lanes ||= Lanes.new(@pool, Machine.current, @errands)
 
       # In the courier's thread. One strand takes the answers of all that lie with a lane.
       def attend(lane)
@@ -266,7 +276,7 @@ module Ringspun
       ensure
         @errands.close
         while (errand = @errands.pop)
-          errand.fail(Postgres.lost("the courier has ended", false))
+          errand.fail(Postgres.lost("the courier has ended", false)) if errand.is_a?(Errand)
         end
         @waited_for.keys.each { |one| one.fail(Postgres.lost("the courier has ended", true)) }
       end
@@ -283,7 +293,10 @@ module Ringspun
         end
       end
 
+      # @param errand [Errand, Postgres::Lane] a lane: a thread that has asked by itself has left something to do there
       def take(machine, errand)
+        return lanes.rouse(errand) unless errand.is_a?(Errand)
+
         errand.back? ? errand.take_back(machine) : errand.begin(machine)
       end
     end

@@ -42,8 +42,10 @@ module Ringspun
 
       # @param pool [Pool]
       # @param machine [Machine]
-      def initialize(pool, machine)
+      # @param errands [Thread::Queue, nil] gets a lane where a plain thread that has asked by itself leaves something to do
+      def initialize(pool, machine, errands = nil)
         @pool = pool
+        @errands = errands
         @machine = machine
         @thread = Thread.current
         @lanes = []
@@ -89,6 +91,24 @@ module Ringspun
         return :none unless lane
 
         lane.post(sql, params, prepared, question) || lane
+      end
+
+      # In a plain thread.
+      #
+      # @return [Lane, nil] that it may ask by itself; nil: there is none, or one more is worth its connection
+      def for_thread
+        lane = @lanes.first
+        return lane if lane.nil? || @pool.config.lanes == 1
+
+        lane = @lanes.min_by(&:burden)
+        lane unless lane.nil? || (lane.burden >= BUSY && @lanes.size < @pool.config.lanes)
+      end
+
+      # A plain thread has left something to do.
+      def rouse(lane)
+        lane.rouse
+        lane.awaited = @waiting.positive? || @held.key?(lane)
+        leaving(lane) { nil }
       end
 
       # @param answer [Result, Exception, Symbol] of the lane to what was posted
@@ -197,6 +217,7 @@ module Ringspun
         sql, seconds = lane.head
         return unless seconds
 
+        lane.awaited = true
         held = @held[lane] ||= Held.new(sql, @machine.now - seconds, 0)
         held.others += 1
       end
@@ -351,6 +372,7 @@ module Ringspun
 
       def wait_for_move(seconds)
         @waiting += 1
+        @lanes.each { |lane| lane.awaited = true }
         @moved.wait(timeout: seconds)
       ensure
         @waiting -= 1
@@ -423,6 +445,7 @@ module Ringspun
       def open_one(opening)
         lane = @pool.opener.call { Lane.open(@pool.config, @pool.canceller, shared: true) }
         lane.keeper = self
+        lane.errands = @errands unless lane.session.encrypted
         @lanes << lane
         retire_old
         @closed ? lane.close : @pool.connections.fill

@@ -1,0 +1,360 @@
+#include "client/thread.h"
+#include "client/ask.h"
+#include "client/inbox.h"
+#include "client/params.h"
+#include "client/window.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <ruby/thread.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Bytes that a thread receives at once, and where they did not suffice. */
+#define ROOM 8192u
+#define ROOM_MUCH 65536u
+
+static VALUE sym_untyped, sym_busy;
+static ID id_push, id_suspected;
+
+/* --- what is left to the machine --- */
+
+static void enter(rpg_lane *lane) { lane->threads.active = true; }
+
+static VALUE push(VALUE argument) {
+    rpg_lane *lane = (rpg_lane *)argument;
+    return rb_funcall(lane->threads.errands, id_push, 1, lane->self);
+}
+
+/* Where the queue is closed the machine has ended, or is about to, and closes the lane. */
+static void leave(rpg_lane *lane) {
+    int state = 0;
+    lane->threads.active = false;
+    if (RB_LIKELY(!lane->threads.calls) || lane->threads.called) return;
+    lane->threads.called = true;
+    lane->threads.calls = false;
+    rb_protect(push, (VALUE)lane, &state);
+    if (state) rb_set_errinfo(Qnil);
+}
+
+void rpg_wake(rpg_request *request) {
+    rpg_lane *lane = request->lane;
+    if (!NIL_P(request->thread)) {
+        rb_thread_wakeup_alive(request->thread);
+    } else if (RB_LIKELY(!lane->threads.active)) {
+        ringspun->wake_here(request->waker, 0);
+    } else {
+        lane->threads.calls = true;
+        if (!request->done || request->roused || request == lane->attendant || request == lane->listener) return;
+        rpg_requests_append(&lane->threads.roused, request);
+        request->roused = true;
+    }
+}
+
+static void wake_if_done(const rpg_request *request) {
+    if (request && request->done && request->parked) ringspun->wake_here(request->waker, 0);
+}
+
+/* Does what plain threads have left to the machine, in whose thread this is called. */
+static VALUE lane_rouse(VALUE self) {
+    rpg_lane *lane = rpg_lane_get(self);
+    lane->threads.called = false;
+    while (lane->threads.roused.first) {
+        rpg_request *request = rpg_requests_take_first(&lane->threads.roused);
+        request->roused = false;
+        wake_if_done(request);
+    }
+    wake_if_done(lane->attendant);
+    wake_if_done(lane->listener);
+    if (!lane->reader) rpg_pass_on(lane);
+    rpg_ask_flight(lane);
+    return Qnil;
+}
+
+/* --- the threads' number of the socket --- */
+
+static void close_number(rpg_lane *lane) {
+    if (lane->threads.fd >= 0) close(lane->threads.fd);
+    lane->threads.fd = -1;
+}
+
+/* A thread that waits there closes it itself. */
+void rpg_threads_end(rpg_lane *lane) {
+    if (lane->threads.receives) shutdown(lane->threads.fd, SHUT_RD);
+    else close_number(lane);
+}
+
+void rpg_threads_forget(rpg_lane *lane) {
+    lane->threads.active = lane->threads.receives = lane->threads.calls = lane->threads.called = false;
+    for (rpg_request *each = lane->threads.roused.first; each; each = each->next) each->parked = false;
+}
+
+void rpg_threads_free(rpg_lane *lane) {
+    close_number(lane);
+    rpg_out_free(&lane->threads.in);
+}
+
+static bool has_number(rpg_lane *lane) {
+    if (lane->threads.fd < 0) lane->threads.fd = fcntl(lane->fd, F_DUPFD_CLOEXEC, 3);
+    return lane->threads.fd >= 0;
+}
+
+/* --- sending --- */
+
+/* What was written by the machine must have left, or would come behind. */
+static bool may_send(rpg_lane *lane) {
+    return !lane->flight_asked && lane->outbox.len == 0 && lane->flight.len == 0 && ringspun->stream_unsent(lane->stream) == 0;
+}
+
+/* Where nobody reads, what has come must lie where a thread finds it. */
+static bool may_read(const rpg_lane *lane) {
+    const char *bytes;
+    size_t len = 0;
+    if (!lane->reader) ringspun->stream_peek(lane->stream, &bytes, &len);
+    return len == 0;
+}
+
+static VALUE why_not(rpg_lane *lane, rpg_statement *statement) {
+    bool idle = lane->sent.len == 0 && lane->outbox.len == 0;
+    VALUE refused = rpg_why_not(lane, statement, idle && !(statement->history && rpg_history_is_slow(statement->history)));
+    if (!NIL_P(refused)) return refused;
+    if (lane->shared && rpg_window_is_closed(lane)) return rpg_sym_stuck;
+    return has_number(lane) && may_send(lane) && may_read(lane) ? Qnil : sym_busy;
+}
+
+/* What the kernel does not take stays in the flight, and the machine sends it. */
+static void send_flight(rpg_lane *lane) {
+    rpg_out *flight = &lane->flight;
+    ssize_t sent = send(lane->threads.fd, flight->bytes, flight->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    bool later = sent < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM);
+    if (sent < 0 && !later) sent = (ssize_t)flight->len; /* the connection has ended, and who reads hears why */
+    if (sent > 0 && (size_t)sent < flight->len) memmove(flight->bytes, flight->bytes + sent, flight->len - (size_t)sent);
+    rpg_out_cut(flight, flight->len - (size_t)(sent > 0 ? sent : 0));
+    lane->threads.calls |= flight->len > 0;
+}
+
+/* False: the lane has no room for it. */
+static bool send_at_once(rpg_lane *lane, rpg_request *request) {
+    rpg_note_head(lane);
+    rpg_requests_append(&lane->outbox, request);
+    rpg_window_enter(lane, request);
+    rpg_load_flight(lane);
+    if (!request->sent) {
+        rpg_window_end(lane, request);
+        rpg_requests_take_out(&lane->outbox, request);
+        return false;
+    }
+    if (lane->flight.state == RPG_OUT_FINE) send_flight(lane);
+    else rpg_lose(lane, "there was no memory for the statements");
+    return true;
+}
+
+static VALUE submit(rpg_lane *lane, rpg_request *request) {
+    enter(lane);
+    VALUE refused = why_not(lane, rpg_statement_get(request->statement));
+    if (NIL_P(refused) && !send_at_once(lane, request)) refused = sym_busy;
+    leave(lane);
+    return refused;
+}
+
+/* --- receiving --- */
+
+typedef struct {
+    int fd;
+    uint8_t *room;
+    size_t len;
+    int64_t until;
+    ssize_t got;
+    int error;
+} receiving;
+
+static struct timespec *limit_of(int64_t until, struct timespec *left) {
+    if (until == RINGSPUN_NEVER) return NULL;
+    int64_t ns = until - rpg_clock();
+    if (ns < 0) ns = 0;
+    *left = (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    return left;
+}
+
+static void take_bytes(receiving *r) {
+    r->got = recv(r->fd, r->room, r->len, MSG_DONTWAIT);
+    r->error = r->got < 0 ? errno : 0;
+}
+
+static void *wait_for_bytes(void *argument) {
+    receiving *r = argument;
+    struct timespec left;
+    struct pollfd one = {.fd = r->fd, .events = POLLIN};
+    if (ppoll(&one, 1, limit_of(r->until, &left), NULL) > 0) take_bytes(r);
+    return NULL;
+}
+
+/* Waits until something has come, or the thread is interrupted, and takes it. False: nothing more will come. */
+static bool receive(rpg_lane *lane, int64_t until, bool waits) {
+    rpg_out *in = &lane->threads.in;
+    size_t len = in->len, room = len >= ROOM ? ROOM_MUCH : ROOM;
+    receiving r = {.fd = lane->threads.fd, .room = rpg_out_room(in, room), .len = room, .until = until, .got = -1, .error = EAGAIN};
+    if (!r.room) {
+        rpg_out_cut(in, len);
+        rpg_lose(lane, "there was no memory for what the server sent");
+        return true;
+    }
+    rpg_out_cut(in, len);
+    lane->threads.receives = true;
+    if (waits) rb_thread_call_without_gvl2(wait_for_bytes, &r, RUBY_UBF_IO, NULL);
+    else take_bytes(&r);
+    lane->threads.receives = false;
+    if (lane->lost[0]) close_number(lane);
+    else if (r.got > 0) in->len += (size_t)r.got;
+    return r.got > 0 || lane->lost[0] || r.error == EAGAIN || r.error == EINTR;
+}
+
+static VALUE check_interrupts(VALUE unused) {
+    rb_thread_check_ints();
+    return unused;
+}
+
+static VALUE suspect(VALUE self) { return rb_funcall(self, id_suspected, 0); }
+
+static void serve(rpg_lane *lane, const rpg_request *request) {
+    enter(lane);
+    while (!request->done && rpg_serve(lane)) {}
+    leave(lane);
+}
+
+static void end_reading(rpg_lane *lane) {
+    enter(lane);
+    rpg_pass_on(lane);
+    leave(lane);
+}
+
+/* Reads for all who wait, until it has its own answer, is late, or interrupted: then the state of that. */
+static int read_by_thread(rpg_lane *lane, rpg_request *request, int64_t deadline, bool waited) {
+    int state = 0;
+    lane->reader = request;
+    serve(lane, request);
+    for (bool waits = !waited; !request->done && !state; waits = true) {
+        int64_t now = rpg_clock(), suspected = rpg_suspected_from(lane);
+        if (waits && now >= deadline) break;
+        if (now >= suspected) {
+            lane->suspected = true;
+            rb_protect(suspect, lane->self, &state);
+            continue;
+        }
+        bool more = receive(lane, suspected < deadline ? suspected : deadline, waits);
+        enter(lane);
+        if (!more) rpg_lose(lane, "the server has closed the connection");
+        leave(lane);
+        serve(lane, request);
+        if (!request->done && waits) rb_protect(check_interrupts, Qnil, &state);
+    }
+    end_reading(lane);
+    return state;
+}
+
+/* --- waiting --- */
+
+static VALUE sleep_until(VALUE argument) {
+    int64_t deadline = *(const int64_t *)argument, left = deadline - rpg_clock();
+    if (deadline == RINGSPUN_NEVER) rb_thread_sleep_forever();
+    else if (left > 0) rb_thread_wait_for((struct timeval){.tv_sec = left / 1000000000, .tv_usec = left % 1000000000 / 1000 + 1});
+    return Qnil;
+}
+
+static int sleep_among_others(rpg_request *request, int64_t deadline) {
+    int state = 0;
+    request->parked = true;
+    rb_protect(sleep_until, (VALUE)&deadline, &state);
+    request->parked = false;
+    return state;
+}
+
+/* Nobody wants its answer any more. */
+static void give_up(rpg_lane *lane, rpg_request *request) {
+    enter(lane);
+    bool nobody = !lane->reader || lane->reader == request;
+    rpg_leave(request);
+    if (nobody) rpg_pass_on(lane);
+    lane->threads.calls |= rpg_is_orphaned(lane);
+    leave(lane);
+}
+
+static void wait_by_thread(rpg_lane *lane, rpg_request *request, int64_t deadline) {
+    int state = 0;
+    bool late = false, waited = false;
+    request->thread = rb_thread_current();
+    while (!request->done && !state && !late) {
+        if (!lane->reader || lane->reader == request) state = read_by_thread(lane, request, deadline, waited);
+        else state = sleep_among_others(request, deadline);
+        late = !request->done && rpg_clock() >= deadline;
+        waited = true;
+    }
+    if (lane->reader == request && request->done) end_reading(lane);
+    if (request->done && !state) return;
+    VALUE error = state ? Qnil : rpg_late_error(lane, request->sent);
+    give_up(lane, request);
+    if (state) rb_jump_tag(state);
+    rb_exc_raise(error);
+}
+
+/* --- the method --- */
+
+static int64_t deadline_of(VALUE seconds) {
+    if (NIL_P(seconds)) return RINGSPUN_NEVER;
+    double ns = NUM2DBL(seconds) * 1e9;
+    return ns < 1e18 ? rpg_clock() + (int64_t)ns : RINGSPUN_NEVER;
+}
+
+/* As #query, for a thread that runs no machine. Never switches strands. What would not be sent at once it does not take.
+ *
+ * @param (see #query)
+ * @return [Result, Symbol] the Symbol says why it was not taken, or not executed, or :unsafe, what it has left */
+static VALUE lane_ask(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALUE prepared) {
+    rpg_lane *lane = rpg_lane_get(self);
+    if (NIL_P(lane->threads.errands) || lane->lost[0]) return sym_busy;
+    int64_t deadline = deadline_of(seconds);
+    if (deadline <= rpg_clock()) return sym_busy;
+    params = rpg_encode_params(params);
+    VALUE statement = rpg_ask_statement(lane, sql, params);
+    if (!rpg_is_typed(statement, params)) return sym_untyped; /* to ask for the types is to wait */
+    rpg_refuse_in_stream(lane);
+    rpg_request *request = rpg_ask_request(lane, statement, params);
+    request->prepared = RTEST(prepared);
+    VALUE answer = submit(lane, request);
+    if (!NIL_P(answer)) {
+        rpg_request_free(request);
+        return answer;
+    }
+    wait_by_thread(lane, request, deadline);
+    enter(lane);
+    lane->threads.calls |= rpg_is_orphaned(lane) || lane->threads.awaited || lane->lost[0];
+    leave(lane);
+    answer = rpg_answer_of(lane, request);
+    RB_GC_GUARD(statement);
+    RB_GC_GUARD(params);
+    if (rb_obj_is_kind_of(answer, rb_eException)) rb_exc_raise(answer);
+    return answer;
+}
+
+/* @param errands [Thread::Queue, nil] gets the lane where a thread that has asked by itself leaves something to the machine, which
+ *   then calls #rouse; nil: no thread may */
+static VALUE lane_set_errands(VALUE self, VALUE errands) { return rpg_lane_get(self)->threads.errands = errands; }
+
+/* @param awaited [Boolean] whether #rouse is also to be called when a thread has its answer */
+static VALUE lane_set_awaited(VALUE self, VALUE awaited) {
+    rpg_lane_get(self)->threads.awaited = RTEST(awaited);
+    return awaited;
+}
+
+void rpg_init_thread(VALUE cLane) {
+    id_push = rb_intern("push");
+    id_suspected = rb_intern("suspected");
+    sym_untyped = ID2SYM(rb_intern("untyped"));
+    sym_busy = ID2SYM(rb_intern("busy"));
+    rb_define_method(cLane, "ask", lane_ask, 4);
+    rb_define_method(cLane, "rouse", lane_rouse, 0);
+    rb_define_method(cLane, "errands=", lane_set_errands, 1);
+    rb_define_method(cLane, "awaited=", lane_set_awaited, 1);
+}
