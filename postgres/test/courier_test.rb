@@ -21,13 +21,22 @@ class PostgresCourierTest < Minitest::Test
         assert_late(pool) { quiet_thread { call.call(pool) } }
       end
     end
+  end
 
+  TIMED.slice(:batch, :stream).each do |name, call|
     define_method("test_the_timeout_of_a_#{name}_of_a_session_while_the_courier_is_busy") do
-      with_pool do |pool|
-        ready, go_on = Array.new(2) { Thread::Queue.new }
-        thread = quiet_thread { pool.session { |session| (ready << true) && go_on.pop && call.call(session) } }
-        ready.pop
-        assert_late(pool) { (go_on << true) && thread }
+      in_a_session(call) { |pool, thread| assert_late(pool, &thread) }
+    end
+  end
+
+  # Its thread asks by itself.
+  { query: ->(client) { client.query_value("select 1") },
+    transaction: ->(client) { client.transaction { |t| t.query_value("select 1") } } }.each do |name, call|
+    define_method("test_a_#{name}_of_a_session_while_the_courier_is_busy") do
+      answers = Thread::Queue.new
+      in_a_session(->(client) { answers << call.call(client) }) do |pool, thread|
+        while_busy(pool) { thread.call && assert_equal(1, answers.pop) }
+        thread.call.join
       end
     end
   end
@@ -93,18 +102,35 @@ class PostgresCourierTest < Minitest::Test
 
   def courier_of(pool) = pool.__send__(:courier)
 
-  # @yieldreturn [Thread] that has called, or is about to
-  def assert_late(pool)
-    courier = courier_of(pool)
+  # @yieldparam thread [Proc] lets the call begin, and returns its thread
+  def in_a_session(call)
+    with_pool do |pool|
+      ready, go_on = Array.new(2) { Thread::Queue.new }
+      thread = quiet_thread { pool.session { |session| (ready << true) && go_on.pop && call.call(session) } }
+      ready.pop
+      yield pool, -> { (go_on << true) && thread }
+    end
+  end
+
+  def while_busy(pool)
     held, go_on = Array.new(2) { Thread::Queue.new }
-    holder = quiet_thread { courier.call { Fiber.blocking { (held << true) && go_on.pop } } }
+    holder = quiet_thread { courier_of(pool).call { Fiber.blocking { (held << true) && go_on.pop } } }
     held.pop
-    caller = yield
-    wait_until { courier.instance_variable_get(:@errands).size == 1 }
-    due = Postgres.now + 0.05
-    wait_until { Postgres.now > due }
+    yield
+  ensure
     go_on << true
     holder.join
+  end
+
+  # @yieldreturn [Thread] that has called, or is about to
+  def assert_late(pool)
+    caller = nil
+    while_busy(pool) do
+      caller = yield
+      wait_until { courier_of(pool).errands.size == 1 }
+      due = Postgres.now + 0.05
+      wait_until { Postgres.now > due }
+    end
     error = assert_raises(Ringspun::TimeoutError) { caller.value }
     assert_equal "the time was over before the server was asked", error.message
   end

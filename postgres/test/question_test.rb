@@ -24,7 +24,7 @@ class PostgresQuestionTest < Minitest::Test
   def test_an_error_is_raised_where_the_thread_has_called
     with_open_lane do |pool|
       error = assert_raises(Postgres::SyntaxError) { quiet_thread { pool.query("nonsense") }.value }
-      assert_includes error.backtrace.first(5).join, "client.rb"
+      assert_includes error.backtrace.first(8).join, "client.rb"
       assert_raises(Ringspun::UsageError) { quiet_thread { pool.query("select $1", Object.new) }.value }
       assert_raises(Postgres::UnsafeSessionState) { quiet_thread { pool.query("begin") }.value }
       assert_equal 1, quiet_thread { ask(pool, 1) }.value

@@ -4,8 +4,8 @@ require "postgres_helper"
 require "random/postgres_threads"
 require "support/seeds"
 
-# Random programs of plain threads: each answer belongs to its question, nothing is lost and nobody waits for ever. The message of a
-# failure names the seed.
+# Random programs of plain threads: each answer belongs to its question, nothing is lost and nobody waits for ever. The message
+# of a failure names the seed.
 # servers: all
 class PostgresRandomThreadsTest < Minitest::Test
   include OnPool

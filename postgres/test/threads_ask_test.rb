@@ -186,12 +186,14 @@ class PostgresThreadsAskTest < Minitest::Test
     end
   end
 
+  CHANGES = "create or replace function changes_threads_style() returns text language sql as " \
+            "$$ select set_config('DateStyle', 'German', false) $$"
+
   def test_what_is_left_in_the_session_is_refused
     with_open_pool do |pool|
       quiet_thread do
-        pool.session { |session| session.execute("create or replace function left_open() returns text language sql as " \
-                                                 "$$ select set_config('DateStyle', 'German', false) $$") }
-        assert_raises(Postgres::UnsafeSessionState) { pool.query("select left_open()") }
+        pool.session { |session| session.execute(CHANGES) }
+        assert_raises(Postgres::UnsafeSessionState) { pool.query("select changes_threads_style()") }
         assert_equal 5, ask(pool, 5)
       end.value
     end

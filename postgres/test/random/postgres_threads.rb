@@ -5,8 +5,8 @@ require "timeout"
 
 # Random programs of plain threads that come and go, share a pool and ask it, while others are killed, raised in, late or slow.
 #
-# Each answer belongs to its question: who asks for a number or for rows gets that number, and these rows. A thread ends by itself,
-# or by what was done to it. When all have ended, nothing is left of them on the connections or on the server.
+# Each answer belongs to its question: who asks for a number or for rows gets that number, and these rows. A thread ends by
+# itself, or by what was done to it. When all have ended, nothing is left of them on the connections or on the server.
 class PostgresThreads
   Raised = Class.new(RuntimeError)
 
@@ -17,7 +17,10 @@ class PostgresThreads
   # @!attribute ends
   #   @return [Array(Integer, Symbol), nil] after which of the program's steps something is done to it, and what
   Caller = Data.define(:steps, :starts, :ends) do
-    def to_s = ["from step #{starts} on", ends && "#{ends.last} after step #{ends.first}", *steps.map { |step| step.join(" ") }].compact.join("\n    ")
+    def to_s
+      lines = ["from step #{starts} on", ends && "#{ends.last} after step #{ends.first}"]
+      [*lines.compact, *steps.map { |step| step.join(" ") }].join("\n    ")
+    end
   end
 
   # @!attribute lossy

@@ -293,10 +293,9 @@ static void wait_by_thread(rpg_lane *lane, rpg_request *request, int64_t deadlin
     }
     if (lane->reader == request && request->done) end_reading(lane);
     if (request->done && !state) return;
-    VALUE error = state ? Qnil : rpg_late_error(lane, request->sent);
-    give_up(lane, request);
+    give_up(lane, request); /* first, for Ruby code may be interrupted once more */
     if (state) rb_jump_tag(state);
-    rb_exc_raise(error);
+    rb_exc_raise(rpg_late_error(lane, true));
 }
 
 /* --- the method --- */

@@ -88,13 +88,23 @@ module Ringspun
         def initialize(courier, lane)
           @courier = courier
           @lane = lane
+          lane.errands = courier.errands unless lane.session.encrypted
           @asking = [] # strands, of which the first is at it
           @answered = Condition.new
         end
 
-        %i[query batch script begin_stream next_rows end_stream ping close lost? loss orphaned? status pending orphaned
+        %i[batch script begin_stream next_rows end_stream ping close lost? loss orphaned? status pending orphaned
            unreadable_setting describe begin_copy_in begin_copy_out put_copied next_copied finish_copy_in].each do |name|
           define_method(name) { |*arguments| ask(name, *arguments) }
+        end
+
+        # In its user's thread, which asks by itself, unless something of its own is still under way in the courier's.
+        #
+        # @return (see Postgres::Lane#query)
+        def query(sql, params, seconds, prepared, forced)
+          due = Courier.due(seconds)
+          taken = @courier.here? && !Fiber.current_scheduler && @asking.empty? ? @lane.ask(sql, params, seconds, prepared) : :busy
+          %i[busy untyped again].include?(taken) ? ask(:query, sql, params, due && (due - Postgres.now), prepared, forced) : taken
         end
 
         # In its user's thread: it is no more than a mark.
@@ -177,6 +187,9 @@ module Ringspun
         @thread.name = "ringspun-postgres"
       end
 
+      # @return [Thread::Queue] what its thread is to do: errands, and lanes where a thread has left something to do
+      attr_reader :errands
+
       # @return [Boolean] false: something has killed its thread
       def alive? = @thread.alive?
 
@@ -184,15 +197,10 @@ module Ringspun
       def query(sql, params, timeout, prepared, idempotent)
         due = Courier.due(timeout)
         lane = @lanes&.for_thread unless Fiber.current_scheduler
-        answer = lane ? lane.ask(sql, params, timeout, prepared) : :none
+        answer = lane ? ask_here(lane, sql, params, timeout, prepared, idempotent) : :none
         return answer unless answer.is_a?(Symbol)
-        raise call { lanes.answered(lane, answer) } if answer == :unsafe
 
-        send_out(Question.new(self, sql, params, due, prepared, idempotent))
-      rescue ConnectionLost
-        raise unless idempotent
-
-        send_out(Question.new(self, sql, params, due, prepared, false))
+        send_out(Question.new(self, sql, params, due, prepared, idempotent && answer != :once))
       end
 
       # (see Lanes#batch)
@@ -238,6 +246,18 @@ module Ringspun
       end
 
       private
+
+      # In a plain thread, which sends and reads itself.
+      #
+      # @return [Result, Symbol] the Symbol says why the courier is to be asked; :once: and for the last time
+      def ask_here(lane, sql, params, timeout, prepared, idempotent)
+        answer = lane.ask(sql, params, timeout, prepared)
+        answer == :unsafe ? raise(call { lanes.answered(lane, answer) }) : answer
+      rescue ConnectionLost
+        raise unless idempotent
+
+        :once
+      end
 
       def send_out(errand, kept: false)
         @waited_for[errand] = true
@@ -295,7 +315,7 @@ module Ringspun
 
       # @param errand [Errand, Postgres::Lane] a lane: a thread that has asked by itself has left something to do there
       def take(machine, errand)
-        return lanes.rouse(errand) unless errand.is_a?(Errand)
+        return machine.spin { lanes.rouse(errand) } unless errand.is_a?(Errand)
 
         errand.back? ? errand.take_back(machine) : errand.begin(machine)
       end
