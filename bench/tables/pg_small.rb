@@ -29,5 +29,7 @@ Bench.table "pg_small" do
           "no busy_poll: cpu_ns <= 1.1 x pg at 1 strand", "no busy_poll: rate >= 0.85 x pg at 1 strand",
           "cpu_ns <= 0.35 x pg at 64 strands", "cpu_ns <= 0.3 x async at 64 strands",
           "rate >= 3.3 x pg at 64 strands", "rate >= 2.5 x async at 64 strands", "rate >= 3.5 x pg at 256 strands",
+          "courier: real_ns <= 1.1 x pg at 1 strand", "courier: real_ns <= 1 x threads at 8 strands",
+          "courier: cpu_ns <= 0.75 x threads at 8 strands",
           "courier: cpu_ns <= 0.5 x threads at 64 strands", "courier: rate >= 1.8 x threads at 64 strands"
 end

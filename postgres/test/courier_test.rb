@@ -127,7 +127,7 @@ class PostgresCourierTest < Minitest::Test
     caller = nil
     while_busy(pool) do
       caller = yield
-      wait_until { courier_of(pool).errands.size == 1 }
+      wait_until { courier_of(pool).instance_variable_get(:@errands).size == 1 }
       due = Postgres.now + 0.05
       wait_until { Postgres.now > due }
     end

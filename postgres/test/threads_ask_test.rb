@@ -55,7 +55,7 @@ class PostgresThreadsAskTest < Minitest::Test
   end
 
   def test_a_limit_of_the_first_of_two_threads
-    on_lane do |lane, errands|
+    on_lane do |lane|
       second = nil
       while_held do
         first = asking(lane, LOCK, seconds: 0.05)
@@ -64,7 +64,7 @@ class PostgresThreadsAskTest < Minitest::Test
         assert_equal [2, true], [lane.pending, second.alive?]
       end
       assert_equal 2, second.value.value
-      assert_idle(lane, errands)
+      assert_idle(lane)
     end
   end
 
@@ -76,7 +76,7 @@ class PostgresThreadsAskTest < Minitest::Test
   end
 
   def test_a_strand_behind_a_thread
-    on_lane do |lane, errands, machine|
+    on_lane do |lane, bell, machine|
       thread = strand = nil
       while_held do
         thread = asking(lane, LOCK)
@@ -84,29 +84,29 @@ class PostgresThreadsAskTest < Minitest::Test
         wait_until { lane.pending == 2 }
       end
       assert_equal 1, thread.value.size
-      errands.pop.rouse
+      bell.wait.each(&:rouse)
       assert_equal 2, strand.await.value
-      assert_idle(lane, errands)
+      assert_idle(lane)
     end
   end
 
   def test_a_strand_behind_a_thread_that_is_killed
-    on_lane do |lane, errands, machine|
+    on_lane do |lane, bell, machine|
       strand = nil
       while_held do
         thread = asking(lane, LOCK)
         strand = machine.spin { lane.query("select 2", [], nil, false, true) }
         wait_until { lane.pending == 2 }
         thread.kill.join
-        errands.pop.rouse
+        bell.wait.each(&:rouse)
       end
       assert_equal 2, strand.await.value
-      assert_idle(lane, errands)
+      assert_idle(lane)
     end
   end
 
   def test_a_thread_behind_a_strand_that_is_cancelled
-    on_lane do |lane, errands, machine|
+    on_lane do |lane, _, machine|
       thread = nil
       while_held do
         strand = machine.spin { lane.query(LOCK, [], nil, false, true) }
@@ -116,20 +116,20 @@ class PostgresThreadsAskTest < Minitest::Test
         machine.yield
       end
       assert_equal 2, thread.value.value
-      assert_idle(lane, errands)
+      assert_idle(lane)
     end
   end
 
   # What has come of a message stays for whoever reads next.
   def test_a_thread_behind_a_strand_that_had_read_a_part
-    on_lane do |lane, errands, machine|
+    on_lane do |lane, _, machine|
       strand = machine.spin { lane.query("select pg_sleep(0.05), repeat('x', 3000000)", [], nil, false, true) }
       wait_until { lane.pending == 1 }
       threads = Array.new(3) { |number| quiet_thread { lane.ask("select #{number}, repeat('y', 300000)", [], nil, false) } }
       wait_until { lane.pending == 4 }
       assert_equal 3_000_000, strand.await.rows.first[1].size
       assert_equal [0, 1, 2], threads.map { |thread| thread.value.value }
-      assert_idle(lane, errands)
+      assert_idle(lane)
     end
   end
 
@@ -226,8 +226,8 @@ class PostgresThreadsAskTest < Minitest::Test
   def on_lane
     on_pool do |pool, machine|
       lane = Postgres.const_get(:Lane).open(pool.config, pool.canceller, shared: false)
-      lane.errands = errands = Thread::Queue.new
-      yield lane, errands, machine
+      lane.bell = bell = Postgres.const_get(:Bell).new
+      yield lane, bell, machine
     ensure
       lane&.close
     end
@@ -241,14 +241,14 @@ class PostgresThreadsAskTest < Minitest::Test
 
   # @param places [Array<Integer>] of those for which the block is called, while both wait
   def two_threads(places, &)
-    on_lane do |lane, errands|
+    on_lane do |lane|
       threads = []
       while_held do
         threads << asking(lane, LOCK) << asking(lane, "select 2")
         threads.values_at(*places).each(&)
       end
       (threads - threads.values_at(*places)).each { |thread| assert_equal 1, thread.value.size }
-      assert_idle(lane, errands)
+      assert_idle(lane)
     end
   end
 
@@ -264,11 +264,10 @@ class PostgresThreadsAskTest < Minitest::Test
   end
 
   # Nothing is left in it for whoever comes next.
-  def assert_idle(lane, errands)
+  def assert_idle(lane)
     assert lane.ping(60)
     assert_equal 0, lane.pending
     answers = quiet_thread { Array.new(3) { |number| lane.ask("select #{number}", [], nil, false).value } }
     assert_equal [0, 1, 2], answers.value
-    assert_operator errands.size, :<=, 1
   end
 end

@@ -1,4 +1,5 @@
 #include "client/ask.h"
+#include "client/bell.h"
 #include "client/params.h"
 #include "client/thread.h"
 #include "client/window.h"
@@ -24,7 +25,7 @@ static void lane_mark(void *data) {
     rb_gc_mark(lane->statements);
     rb_gc_mark(lane->decoders);
     rb_gc_mark(lane->histories);
-    rb_gc_mark(lane->threads.errands);
+    rb_gc_mark(lane->threads.bell);
     rpg_requests_mark(&lane->outbox);
     rpg_requests_mark(&lane->sent);
     rpg_requests_mark(&lane->answered);
@@ -105,7 +106,7 @@ static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALU
     VALUE self = TypedData_Make_Struct(class, rpg_lane, &lane_type, lane);
     lane->self = self;
     lane->stream = stream;
-    lane->statements = lane->decoders = lane->histories = lane->threads.errands = Qnil;
+    lane->statements = lane->decoders = lane->histories = lane->threads.bell = Qnil;
     lane->threads.fd = -1;
     lane->statements = rb_hash_new();
     lane->fd = descriptor_of(stream);
@@ -384,6 +385,7 @@ static VALUE lane_take_notices(VALUE self) { return rpg_notices_take(&rpg_lane_g
 
 void rpg_init_lane(void) {
     rpg_init_ask();
+    rpg_init_bell();
     pthread_atfork(NULL, NULL, count_fork);
     cLane = rb_define_class_under(rpg_mPostgres, "Lane", rb_cObject);
     rb_undef_alloc_func(cLane);

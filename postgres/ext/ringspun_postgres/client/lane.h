@@ -25,12 +25,13 @@ typedef struct {
 
 /* Of plain threads that ask by themselves: thread.h. */
 typedef struct {
-    VALUE errands;              /* Thread::Queue: gets the lane where its machine has something to do; nil: no thread asks by itself */
+    VALUE bell;                 /* Bell: to ring where the machine has something to do; nil: no thread asks by itself */
     int fd;                     /* their own number of the socket; -1: none yet, or not any more */
     bool active;                /* one of them is at the lane, and not the machine's thread */
     bool receives;              /* one of them waits for bytes, without the GVL */
     bool calls;                 /* its machine has something to do */
-    bool called;                /* the lane lies in `errands` */
+    bool called;                /* the bell was rung, and nobody has come */
+    struct rpg_lane *next;      /* of those that are called */
     bool awaited;               /* strands wait for that something is answered, whatever it is */
     rpg_out in;                 /* bytes that have come, and are no whole message yet */
     rpg_requests roused;        /* have come to their end, and the machine is to wake their strands */

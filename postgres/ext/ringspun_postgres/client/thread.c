@@ -1,5 +1,6 @@
 #include "client/thread.h"
 #include "client/ask.h"
+#include "client/bell.h"
 #include "client/inbox.h"
 #include "client/params.h"
 #include "client/window.h"
@@ -17,26 +18,17 @@
 #define ROOM_MUCH 65536u
 
 static VALUE sym_untyped, sym_busy;
-static ID id_push, id_suspected;
+static ID id_suspected;
 
 /* --- what is left to the machine --- */
 
 static void enter(rpg_lane *lane) { lane->threads.active = true; }
 
-static VALUE push(VALUE argument) {
-    rpg_lane *lane = (rpg_lane *)argument;
-    return rb_funcall(lane->threads.errands, id_push, 1, lane->self);
-}
-
-/* Where the queue is closed the machine has ended, or is about to, and closes the lane. */
 static void leave(rpg_lane *lane) {
-    int state = 0;
     lane->threads.active = false;
-    if (RB_LIKELY(!lane->threads.calls) || lane->threads.called) return;
-    lane->threads.called = true;
+    if (RB_LIKELY(!lane->threads.calls)) return;
     lane->threads.calls = false;
-    rb_protect(push, (VALUE)lane, &state);
-    if (state) rb_set_errinfo(Qnil);
+    rpg_bell_ring(lane);
 }
 
 void rpg_wake(rpg_request *request) {
@@ -60,7 +52,6 @@ static void wake_if_done(const rpg_request *request) {
 /* Does what plain threads have left to the machine, in whose thread this is called. */
 static VALUE lane_rouse(VALUE self) {
     rpg_lane *lane = rpg_lane_get(self);
-    lane->threads.called = false;
     while (lane->threads.roused.first) {
         rpg_request *request = rpg_requests_take_first(&lane->threads.roused);
         request->roused = false;
@@ -87,7 +78,7 @@ void rpg_threads_end(rpg_lane *lane) {
 }
 
 void rpg_threads_forget(rpg_lane *lane) {
-    lane->threads.active = lane->threads.receives = lane->threads.calls = lane->threads.called = false;
+    lane->threads.active = lane->threads.receives = lane->threads.calls = false;
     for (rpg_request *each = lane->threads.roused.first; each; each = each->next) each->parked = false;
 }
 
@@ -187,36 +178,31 @@ static void *wait_for_bytes(void *argument) {
     receiving *r = argument;
     struct timespec left;
     struct pollfd one = {.fd = r->fd, .events = POLLIN};
-    if (ppoll(&one, 1, limit_of(r->until, &left), NULL) > 0) take_bytes(r);
+    int ready = ppoll(&one, 1, limit_of(r->until, &left), NULL);
+    r->error = ready < 0 ? errno : EAGAIN;
+    if (ready > 0) take_bytes(r);
     return NULL;
 }
 
-/* Waits until something has come, or the thread is interrupted, and takes it. False: nothing more will come. */
-static bool receive(rpg_lane *lane, int64_t until, bool waits) {
+/* CAME: or nothing was there. */
+typedef enum { CAME, ENDED, NO_MEMORY, INTERRUPTED } came;
+
+/* Takes what has come. If it waits for that, until it is late or interrupted. */
+static came receive(rpg_lane *lane, int64_t until, bool waits) {
     rpg_out *in = &lane->threads.in;
     size_t len = in->len, room = len >= ROOM ? ROOM_MUCH : ROOM;
-    receiving r = {.fd = lane->threads.fd, .room = rpg_out_room(in, room), .len = room, .until = until, .got = -1, .error = EAGAIN};
-    if (!r.room) {
-        rpg_out_cut(in, len);
-        rpg_lose(lane, "there was no memory for what the server sent");
-        return true;
-    }
+    receiving r = {.fd = lane->threads.fd, .room = rpg_out_room(in, room), .len = room, .until = until, .got = -1, .error = EINTR};
     rpg_out_cut(in, len);
+    if (!r.room) return NO_MEMORY;
     lane->threads.receives = true;
     if (waits) rb_thread_call_without_gvl2(wait_for_bytes, &r, RUBY_UBF_IO, NULL);
     else take_bytes(&r);
     lane->threads.receives = false;
     if (lane->lost[0]) close_number(lane);
     else if (r.got > 0) in->len += (size_t)r.got;
-    return r.got > 0 || lane->lost[0] || r.error == EAGAIN || r.error == EINTR;
+    if (r.got > 0 || lane->lost[0] || r.error == EAGAIN) return CAME;
+    return r.got < 0 && r.error == EINTR ? INTERRUPTED : ENDED;
 }
-
-static VALUE check_interrupts(VALUE unused) {
-    rb_thread_check_ints();
-    return unused;
-}
-
-static VALUE suspect(VALUE self) { return rb_funcall(self, id_suspected, 0); }
 
 static void serve(rpg_lane *lane, const rpg_request *request) {
     enter(lane);
@@ -230,27 +216,44 @@ static void end_reading(rpg_lane *lane) {
     leave(lane);
 }
 
-/* Reads for all who wait, until it has its own answer, is late, or interrupted: then the state of that. */
-static int read_by_thread(rpg_lane *lane, rpg_request *request, int64_t deadline, bool waited) {
-    int state = 0;
+static void lose(rpg_lane *lane, came how) {
+    enter(lane);
+    rpg_lose(lane, how == ENDED ? "the server has closed the connection" : "there was no memory for what the server sent");
+    leave(lane);
+}
+
+/* Reads for all who wait, until it has its own answer, is late, or interrupted: Ruby code that runs then must not keep others from
+ * their answers. */
+static void read_until(rpg_lane *lane, rpg_request *request, int64_t until, bool waited) {
+    came how = CAME;
     lane->reader = request;
     serve(lane, request);
-    for (bool waits = !waited; !request->done && !state; waits = true) {
-        int64_t now = rpg_clock(), suspected = rpg_suspected_from(lane);
-        if (waits && now >= deadline) break;
-        if (now >= suspected) {
-            lane->suspected = true;
-            rb_protect(suspect, lane->self, &state);
-            continue;
-        }
-        bool more = receive(lane, suspected < deadline ? suspected : deadline, waits);
-        enter(lane);
-        if (!more) rpg_lose(lane, "the server has closed the connection");
-        leave(lane);
+    for (bool waits = !waited; !request->done && how == CAME && !(waits && rpg_clock() >= until); waits = true) {
+        how = receive(lane, until, waits);
+        if (how == ENDED || how == NO_MEMORY) lose(lane, how);
         serve(lane, request);
-        if (!request->done && waits) rb_protect(check_interrupts, Qnil, &state);
     }
     end_reading(lane);
+}
+
+static VALUE suspect(VALUE self) { return rb_funcall(self, id_suspected, 0); }
+
+static VALUE check_interrupts(VALUE unused) {
+    rb_thread_check_ints();
+    return unused;
+}
+
+/* Returns the state of what the thread is interrupted by. */
+static int read_by_thread(rpg_lane *lane, rpg_request *request, int64_t deadline, bool waited) {
+    int64_t suspected = rpg_suspected_from(lane);
+    int state = 0;
+    read_until(lane, request, suspected < deadline ? suspected : deadline, waited);
+    if (request->done) return 0;
+    if (rpg_clock() >= rpg_suspected_from(lane)) {
+        lane->suspected = true;
+        rb_protect(suspect, lane->self, &state);
+    }
+    if (!state) rb_protect(check_interrupts, Qnil, &state);
     return state;
 }
 
@@ -312,7 +315,7 @@ static int64_t deadline_of(VALUE seconds) {
  * @return [Result, Symbol] the Symbol says why it was not taken, or not executed, or :unsafe, what it has left */
 static VALUE lane_ask(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALUE prepared) {
     rpg_lane *lane = rpg_lane_get(self);
-    if (NIL_P(lane->threads.errands) || lane->lost[0]) return sym_busy;
+    if (NIL_P(lane->threads.bell) || lane->lost[0]) return sym_busy;
     int64_t deadline = deadline_of(seconds);
     if (deadline <= rpg_clock()) return sym_busy;
     params = rpg_encode_params(params);
@@ -337,9 +340,8 @@ static VALUE lane_ask(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALUE 
     return answer;
 }
 
-/* @param errands [Thread::Queue, nil] gets the lane where a thread that has asked by itself leaves something to the machine, which
- *   then calls #rouse; nil: no thread may */
-static VALUE lane_set_errands(VALUE self, VALUE errands) { return rpg_lane_get(self)->threads.errands = errands; }
+/* @param bell [Bell, nil] by which threads that ask by themselves call the machine; nil: none may ask */
+static VALUE lane_set_bell(VALUE self, VALUE bell) { return rpg_lane_get(self)->threads.bell = bell; }
 
 /* @param awaited [Boolean] whether #rouse is also to be called when a thread has its answer */
 static VALUE lane_set_awaited(VALUE self, VALUE awaited) {
@@ -348,12 +350,11 @@ static VALUE lane_set_awaited(VALUE self, VALUE awaited) {
 }
 
 void rpg_init_thread(VALUE cLane) {
-    id_push = rb_intern("push");
     id_suspected = rb_intern("suspected");
     sym_untyped = ID2SYM(rb_intern("untyped"));
     sym_busy = ID2SYM(rb_intern("busy"));
     rb_define_method(cLane, "ask", lane_ask, 4);
     rb_define_method(cLane, "rouse", lane_rouse, 0);
-    rb_define_method(cLane, "errands=", lane_set_errands, 1);
+    rb_define_method(cLane, "bell=", lane_set_bell, 1);
     rb_define_method(cLane, "awaited=", lane_set_awaited, 1);
 }

@@ -7,7 +7,7 @@
  * stream is closed under it.
  *
  * All that is the machine's, which a thread must not touch, it leaves to be done: strands to wake, what the kernel did not take, a
- * cancellation. It puts the lane into the queue of the machine's thread, once, which calls Lane#rouse.
+ * cancellation. It rings the bell, and a strand of the machine calls Lane#rouse.
  */
 #ifndef RINGSPUN_PG_THREAD_H
 #define RINGSPUN_PG_THREAD_H

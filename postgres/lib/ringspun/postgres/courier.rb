@@ -2,9 +2,12 @@
 
 module Ringspun
   module Postgres
-    # Asks for all callers that are in no strand: plain threads, and the fibers of other schedulers. It has one thread with a
+    # Serves all callers that are in no strand: plain threads, and the fibers of other schedulers. It has one thread with a
     # machine, in which each call is a strand, but for statements that a lane takes at once. The caller waits at a
     # Thread::Queue. The thread starts with the first call.
+    #
+    # A plain thread asks the courier's connections by itself where it can, and leaves to the courier what is the machine's:
+    # docs/decisions/27-threads-that-read-for-each-other.md.
     #
     # @api private
     class Courier
@@ -88,7 +91,7 @@ module Ringspun
         def initialize(courier, lane)
           @courier = courier
           @lane = lane
-          lane.errands = courier.errands unless lane.session.encrypted
+          lane.bell = courier.bell unless lane.session.encrypted
           @asking = [] # strands, of which the first is at it
           @answered = Condition.new
         end
@@ -180,6 +183,7 @@ module Ringspun
       def initialize(pool)
         @pool = pool
         @errands = Thread::Queue.new
+        @bell = Bell.new
         @waited_for = {}.compare_by_identity # errands, until their callers go on
         @attending = {}.compare_by_identity # lanes => strands
         @pid = Process.pid
@@ -187,8 +191,8 @@ module Ringspun
         @thread.name = "ringspun-postgres"
       end
 
-      # @return [Thread::Queue] what its thread is to do: errands, and lanes where a thread has left something to do
-      attr_reader :errands
+      # @return [Bell] by which threads that ask by themselves leave something to it
+      attr_reader :bell
 
       # @return [Boolean] false: something has killed its thread
       def alive? = @thread.alive?
@@ -238,7 +242,7 @@ module Ringspun
       # In the courier's thread.
       #
       # @return [Lanes]
-      def lanes = @lanes ||= Lanes.new(@pool, Machine.current, @errands)
+      def lanes = @lanes ||= Lanes.new(@pool, Machine.current, @bell)
 
       # In the courier's thread. One strand takes the answers of all that lie with a lane.
       def attend(lane)
@@ -296,7 +300,7 @@ module Ringspun
       ensure
         @errands.close
         while (errand = @errands.pop)
-          errand.fail(Postgres.lost("the courier has ended", false)) if errand.is_a?(Errand)
+          errand.fail(Postgres.lost("the courier has ended", false))
         end
         @waited_for.keys.each { |one| one.fail(Postgres.lost("the courier has ended", true)) }
       end
@@ -304,19 +308,23 @@ module Ringspun
       # While it waits its callers want the processor.
       def serve
         Ringspun.run(busy_poll: false, on_error: ->(*) {}) do |machine|
+          rousing = machine.spin { rouse(machine) }
           while (errand = @errands.pop)
             take(machine, errand)
           end
         ensure
+          rousing&.terminate
           @lanes&.close
           @pool.connections.close_own
         end
       end
 
-      # @param errand [Errand, Postgres::Lane] a lane: a thread that has asked by itself has left something to do there
-      def take(machine, errand)
-        return machine.spin { lanes.rouse(errand) } unless errand.is_a?(Errand)
+      # Does what threads that ask by themselves have left to do.
+      def rouse(machine)
+        loop { @bell.wait.each { |lane| machine.spin { lanes.rouse(lane) } } }
+      end
 
+      def take(machine, errand)
         errand.back? ? errand.take_back(machine) : errand.begin(machine)
       end
     end

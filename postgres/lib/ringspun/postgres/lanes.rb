@@ -42,10 +42,10 @@ module Ringspun
 
       # @param pool [Pool]
       # @param machine [Machine]
-      # @param errands [Thread::Queue, nil] gets a lane where a plain thread that has asked by itself leaves something to do
-      def initialize(pool, machine, errands = nil)
+      # @param bell [Bell, nil] by which plain threads that ask by themselves call the machine; nil: none do
+      def initialize(pool, machine, bell = nil)
         @pool = pool
-        @errands = errands
+        @bell = bell
         @machine = machine
         @thread = Thread.current
         @lanes = []
@@ -445,7 +445,7 @@ module Ringspun
       def open_one(opening)
         lane = @pool.opener.call { Lane.open(@pool.config, @pool.canceller, shared: true) }
         lane.keeper = self
-        lane.errands = @errands unless lane.session.encrypted
+        lane.bell = @bell unless lane.session.encrypted
         @lanes << lane
         retire_old
         @closed ? lane.close : @pool.connections.fill
