@@ -134,6 +134,7 @@ module Ringspun
       # Whether its machine has ended, or the thread.
       def gone? = @machine.closed? || !@thread.alive?
     end
-    private_constant :Bell, :Lane, :Messages, :Columns, :Statement, :SharedByRows, :CopyRows, :CopyReader, :Params, :History, :Histories
+    private_constant :Bell, :Lane, :Messages, :Columns, :Statement, :SharedByRows, :CopyRows, :CopyReader, :Params, :History,
+                     :Histories
   end
 end
