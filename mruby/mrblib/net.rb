@@ -96,7 +96,8 @@ module Ringspun
   end
 
   # Accepts connections, and runs a block for each in a strand of its own. An error in one connection ends that one, and is
-  # reported to `on_error`, with the stream; what the other side alone is to blame for is not.
+  # reported to `on_error`, with the stream. One that this stream raises because its other side has gone, or has sent too much or
+  # too little, is not; that of a limit which the block sets is the block's own.
   class Server
     PAUSE = 0.1
 
@@ -177,10 +178,8 @@ module Ringspun
 
     def serve_one(stream)
       @block.call(stream)
-    rescue EndOfStreamError, TimeoutError, LimitError
-      nil
     rescue StandardError => error
-      report(error, stream) unless error.is_a?(SystemCallError) && Stream::GONE.include?(error.errno)
+      report(error, stream) unless stream.__peers_fault?(error)
     end
 
     def report(error, stream)

@@ -23,7 +23,7 @@ module Ringspun
         next if fill(count - ahead)
         return nil unless @ahead
 
-        raise EndOfStreamError, "read: the stream ended after #{ahead} of #{count} bytes"
+        raise __blame(EndOfStreamError.new("read: the stream ended after #{ahead} of #{count} bytes"))
       end
       take(count)
     end
@@ -33,10 +33,10 @@ module Ringspun
       seen = 0
       until (at = @ahead&.byteindex("\n", seen))
         seen = ahead
-        raise LimitError, "read_line: no end of a line within the limit of #{limit} bytes" if seen > limit
+        raise too_long(limit) if seen > limit
         return @ahead && take(seen) unless fill
       end
-      raise LimitError, "read_line: no end of a line within the limit of #{limit} bytes" if at > limit
+      raise too_long(limit) if at > limit
 
       line = take(at + 1)
       chomp ? without_end(line) : line
@@ -117,6 +117,8 @@ module Ringspun
       @ahead = rest > 0 ? bytes.byteslice(count, rest) : nil
       rest > 0 ? bytes.byteslice(0, count) : bytes
     end
+
+    def too_long(limit) = __blame(LimitError.new("read_line: no end of a line within the limit of #{limit} bytes"))
 
     def write_all(string)
       nil until (written = __write(string))

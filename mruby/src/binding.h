@@ -318,6 +318,10 @@ mrb_value rsm_answer_stream(mrb_state *mrb, rsm_machine *machine, const rs_reque
 /* The descriptor of an open stream. */
 int rsm_stream_fd(mrb_state *mrb, mrb_value self);
 
+/* An op has failed with that result and error in a method of ours, which may be a stream's. The error keeps that this stream's other
+ * side is gone, for Stream#__peers_fault?, if the result says so. */
+void rsm_stream_blame(mrb_state *mrb, mrb_value error, int64_t result);
+
 /* The machine is closed, and with it its streams. */
 void rsm_close_streams(rsm_machine *machine);
 

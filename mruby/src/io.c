@@ -64,6 +64,7 @@ static void discard_made(const ended *e) {
 static mrb_value answer_safely(mrb_state *mrb, ended e, mrb_bool *failed) {
     mrb_value value = mrb_protect_error(mrb, answer_of, &e, failed);
     if (RS_UNLIKELY(*failed) && e.result >= 0) discard_made(&e);
+    if (RS_UNLIKELY(*failed) && e.result < 0) rsm_stream_blame(mrb, value, e.result);
     return value;
 }
 

@@ -203,8 +203,5 @@ void rsm_init_socket(mrb_state *mrb, struct RClass *module, struct RClass *machi
     mrb_define_method(mrb, stream, "close_write", stream_close_write, MRB_ARGS_NONE());
     mrb_define_method(mrb, stream, "local_address", stream_local_address, MRB_ARGS_NONE());
     mrb_define_method(mrb, stream, "remote_address", stream_remote_address, MRB_ARGS_NONE());
-    /* Errors by which the other side of a connection says that it has gone. */
-    mrb_value gone[] = {mrb_fixnum_value(EPIPE), mrb_fixnum_value(ECONNRESET), mrb_fixnum_value(ETIMEDOUT)};
-    mrb_define_const(mrb, stream, "GONE", mrb_ary_new_from_values(mrb, 3, gone));
     mrb_define_const(mrb, stream, "REFUSED", mrb_fixnum_value(ECONNREFUSED));
 }

@@ -235,6 +235,31 @@ static mrb_value stream_await_writable(mrb_state *mrb, mrb_value self) {
     return rsm_poll(mrb, rsm_stream_fd(mrb, self), POLLOUT, mrb_get_argv(mrb)[1]);
 }
 
+/* --- whose fault an error is --- */
+
+static mrb_sym blamed(mrb_state *mrb) { return mrb_intern_lit(mrb, "ringspun_blamed"); }
+
+/* By its number: an error that somebody keeps does not keep the stream open. */
+static mrb_value stream_number(mrb_state *mrb, mrb_value self) { return mrb_int_value(mrb, mrb_obj_id(self)); }
+
+void rsm_stream_blame(mrb_state *mrb, mrb_value error, int64_t result) {
+    if (result != -EPIPE && result != -ECONNRESET && result != -ETIMEDOUT) return;
+    mrb_value self = mrb->c->ci->stack[0];
+    if (mrb_data_check_get_ptr(mrb, self, &stream_type)) mrb_iv_set(mrb, error, blamed(mrb), stream_number(mrb, self));
+}
+
+/* For an error that mrblib raises. */
+static mrb_value stream_blame(mrb_state *mrb, mrb_value self) {
+    mrb_value error = mrb_get_arg1(mrb);
+    mrb_iv_set(mrb, error, blamed(mrb), stream_number(mrb, self));
+    return error;
+}
+
+/* Whether this stream has raised that error, for what its other side has done or has not done. */
+static mrb_value stream_peers_fault(mrb_state *mrb, mrb_value self) {
+    return mrb_bool_value(mrb_equal(mrb, mrb_iv_get(mrb, mrb_get_arg1(mrb), blamed(mrb)), stream_number(mrb, self)));
+}
+
 /* --- closing --- */
 
 static mrb_value after_op_on_it(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
@@ -281,6 +306,8 @@ void rsm_init_stream(mrb_state *mrb, struct RClass *module, struct RClass *machi
     mrb_define_method(mrb, stream, "fsync", stream_fsync, MRB_ARGS_NONE());
     mrb_define_method(mrb, stream, "__await_readable", stream_await_readable, MRB_ARGS_REQ(2));
     mrb_define_method(mrb, stream, "__writable", stream_await_writable, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, stream, "__blame", stream_blame, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, stream, "__peers_fault?", stream_peers_fault, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, stream, "__close", stream_close, MRB_ARGS_NONE());
     mrb_define_method(mrb, stream, "closed?", stream_closed_p, MRB_ARGS_NONE());
     mrb_define_method(mrb, stream, "fileno", stream_fileno, MRB_ARGS_NONE());

@@ -140,6 +140,25 @@ class SocketTest < Minitest::Test
     assert_equal 0, server.stop
   end
 
+  # By what the other side does: it sends too much, too little, or is gone.
+  def test_a_peer_that_is_to_blame_is_not_told
+    assert_empty told_by_server { |stream| stream.read_line(limit: 1) }
+    assert_empty told_by_server { |stream| stream.read(100) }
+    assert_empty(told_by_server(reset: true) { |stream| stream.read(100) })
+    assert_empty(told_by_server(reset: true) { |stream| loop { stream.write("x" * 10_000) } })
+  end
+
+  # By what the block does itself, or another peer than its own.
+  def test_all_else_is_told
+    [Ringspun::LimitError, Ringspun::EndOfStreamError, Ringspun::TimeoutError, Errno::ECONNRESET, Errno::EPIPE].each do |kind|
+      assert_equal [kind], told_by_server { raise kind }, kind
+    end
+    assert_equal [Ringspun::TimeoutError], told_by_server { machine.timeout(0.001) { loop { machine.yield } } }
+    assert_equal [Ringspun::LimitError], told_by_server { other { |near, far| far.write("long") and near.read_line(limit: 1) } }
+    assert_equal [Ringspun::EndOfStreamError], told_by_server { other { |near, far| far.write("x") and far.close or near.read(2) } }
+    assert_equal [Errno::EPIPE], told_by_server { other { |near, far| far.close or near.write("x") } }
+  end
+
   def test_a_server_that_stops_cancels_what_takes_too_long
     leaving_none do
       server = Ringspun.listen_tcp("127.0.0.1", 0, &ECHO)
@@ -193,6 +212,28 @@ class SocketTest < Minitest::Test
   end
 
   private
+
+  # The classes of the errors of one connection, whose client sends something and goes.
+  def told_by_server(reset: false, &block)
+    errors = []
+    server = Ringspun.listen_tcp("127.0.0.1", 0, on_error: ->(error, _) { errors << error.class }) do |stream|
+      stream.write("unread")
+      block.call(stream)
+    end
+    client = Ringspun.connect_tcp("127.0.0.1", server.port)
+    client.write("some")
+    reset ? client.await_readable : client.read(6)
+    client.close
+    server.stop(within: 60)
+    errors
+  end
+
+  def other
+    both = machine.socketpair
+    yield(*both)
+  ensure
+    both.each(&:close)
+  end
 
   def hundred_clients(server)
     in_scope do |scope|

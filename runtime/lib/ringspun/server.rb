@@ -158,13 +158,11 @@ module Ringspun
 
   # Accepts connections and runs a block for each, in a strand of its own. See {Ringspun.listen_tcp}, {Ringspun.listen_unix}.
   #
-  # An error in a connection ends that connection. Errors caused by the peer (it has gone, or sent too much, or nothing in time)
-  # are ignored; all others go to `on_error`. If descriptors, memory or strands run out, the server pauses, and accepts again.
+  # An error in a connection ends that connection. Those that its stream raises because the peer has gone, or has sent too much,
+  # too little or nothing in time, are ignored. All others go to `on_error`, also a {TimeoutError} of `Machine#timeout` in the
+  # block, and errors of another stream that the block uses. If descriptors, memory or strands run out, the server pauses, and
+  # accepts again.
   class Server
-    # Errors caused by the peer.
-    PEERS_FAULTS = [Errno::ECONNRESET, Errno::EPIPE, Errno::ETIMEDOUT, EndOfStreamError, TimeoutError, LimitError,
-                    TruncatedStreamError, TLSSessionError].freeze
-
     # Errors of accept(2) for lack of descriptors or memory. The connections wait in the kernel.
     EXHAUSTED = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM].freeze
 
@@ -173,7 +171,7 @@ module Ringspun
 
     PAUSES = (0.01..1.0)
     CLOSE_SECONDS = 5
-    private_constant :PEERS_FAULTS, :EXHAUSTED, :PASSED, :PAUSES, :CLOSE_SECONDS
+    private_constant :EXHAUSTED, :PASSED, :PAUSES, :CLOSE_SECONDS
 
     # @param listener [Listener]
     # @param max_connections [Integer] while there are so many, further ones wait in the kernel
@@ -397,10 +395,8 @@ module Ringspun
     def serve_one(stream)
       Net.without_delay(@machine, stream.__send__(:over), address)
       @block.call(stream) if begun?(stream)
-    rescue *PEERS_FAULTS
-      nil
     rescue StandardError => error
-      @on_error.call(error, stream)
+      @on_error.call(error, stream) unless stream.__send__(:peers_fault?, error)
     ensure
       close(stream)
     end
@@ -416,8 +412,8 @@ module Ringspun
 
     def close(stream)
       stream.close(timeout: CLOSE_SECONDS)
-    rescue *PEERS_FAULTS
-      nil
+    rescue StandardError => error
+      raise unless stream.__send__(:peers_fault?, error)
     end
 
     def report(error, _stream)

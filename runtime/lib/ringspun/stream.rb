@@ -165,7 +165,7 @@ module Ringspun
       def splice
         return if @other.is_a?(Stream) && !@other.__send__(:plain?)
 
-        @stream.__send__(:splice_to, @other.is_a?(Stream) ? @other.__send__(:over) : @other, @left, @timeout)
+        @stream.__send__(:splice_to, @other, @left, @timeout)
       end
     end
     private_constant :Copy
@@ -184,6 +184,10 @@ module Ringspun
     # Errors of a handshake that has not begun: the stream is not closed.
     NOT_BEGUN = [EarlyBytesError, UsageError, UnsupportedError].freeze
     private_constant :NOT_BEGUN
+
+    # Errors of a handshake whose other side is gone, or does not answer in time.
+    CUT_SHORT = [Errno::ECONNRESET, Errno::EPIPE, Errno::ETIMEDOUT, TimeoutError].freeze
+    private_constant :CUT_SHORT
 
     private
 
@@ -207,6 +211,7 @@ module Ringspun
       end
       self
     rescue Exception => error
+      blame(error) if CUT_SHORT.any? { |kind| kind === error }
       close_at_once unless io.nil? && NOT_BEGUN.any? { |kind| kind === error }
       raise
     end

@@ -50,6 +50,27 @@ class ClusterLifeTest < ClusterCase
     assert_equal 2, program.count(/^told true$/)
   end
 
+  # As with a server of one process.
+  def test_errors_of_the_block_are_told_and_those_of_the_peer_are_not
+    program = start(<<~RUBY)
+      told = ->(error, _stream) { say "told \#{error.message}" }
+      cluster(workers: 1) do |worker|
+        worker.serve(on_error: told) do |stream|
+          stream.read_line(limit: 1)
+        rescue Ringspun::LimitError
+          say "refused"
+          stream.peek(4) == "mine" ? raise(Ringspun::LimitError, "mine") : raise
+        end
+      end
+    RUBY
+    program.ready
+    assert_nil ask(program, "long")
+    assert_nil ask(program, "mine")
+    program.wait_for(/^told mine$/)
+    assert_clean_end(program)
+    assert_equal [2, 1], [program.count(/^refused$/), program.count(/^told/)]
+  end
+
   def test_strands_of_the_block_are_unwound
     program = start(<<~RUBY)
       cluster(workers: 1) do |worker|

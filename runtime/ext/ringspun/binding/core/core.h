@@ -273,6 +273,8 @@ void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber);
 
 /* --- errors.c --- */
 
+/* An error with that message, whose format is as rb_sprintf takes it. */
+PRINTF_ARGS(VALUE rsb_error(VALUE class, const char *format, ...), 2, 3);
 NORETURN(void rsb_fail(int64_t result, const char *what, int fd));
 /* The others become what Ringspun.suppressed lists for that error. */
 void rsb_suppress(VALUE error, VALUE others);

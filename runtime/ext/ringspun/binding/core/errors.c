@@ -6,6 +6,14 @@
 VALUE rsb_eError, rsb_eUsage, rsb_eClosed, rsb_eWrongThread, rsb_eTimeout, rsb_eLimit, rsb_eDeadlock, rsb_eTerminated,
     rsb_eCancelled, rsb_eUnsupported;
 
+VALUE rsb_error(VALUE class, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    VALUE message = rb_vsprintf(format, arguments);
+    va_end(arguments);
+    return rb_exc_new_str(class, message);
+}
+
 void rsb_fail(int64_t result, const char *what, int fd) {
     if (result == RS_NO_MEMORY) rsb_fail_memory();
     if (result == RS_LOST) {

@@ -145,6 +145,7 @@ typedef struct {
     rs_request request;
     uint32_t from_generation, to_generation;
     bool offload;               /* one of the two is a file */
+    bool awaits_room;           /* the last wait was for room in `to` */
     int64_t deadline_ns;
     const char *what;
 } rsb_mover;

@@ -54,8 +54,10 @@ static void pause_a_little(rsb_mover *mover) {
 
 /* EAGAIN does not say which of the two sides is not ready: splice(2). */
 static int64_t wait_for_both(rsb_mover *mover, int *idle) {
+    mover->awaits_room = false;
     int64_t first = wait_for(mover, mover->request.fd, POLLIN);
     if (first < 0) return first;
+    mover->awaits_room = true;
     int64_t second = wait_for(mover, mover->request.splice.to_fd, POLLOUT);
     if (second < 0) return second;
     bool waited = first || second;

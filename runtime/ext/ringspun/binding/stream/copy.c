@@ -21,6 +21,7 @@ typedef struct {
     rsb_machine *machine;
     rsb_stream *stream;
     VALUE self, to, timeout;
+    const rsb_stream *other;    /* the stream whose descriptor `to` is; NULL: it is no stream's */
     int to_fd;
     uint32_t to_generation;
     VALUE pipe[2];              /* nil: no pipe is needed */
@@ -35,13 +36,24 @@ static bool is_pipe(rsb_machine *machine, VALUE io) {
     return !rs_is_simulated(&machine->engine) && fstat(rsb_io_fd(machine, io), &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
+/* Whose peer has not sent or taken bytes in time, or is gone: by EPIPE that of the side that is written. NULL: no stream's. */
+static const rsb_stream *blamed(const copier *c, const rsb_mover *mover, int64_t result) {
+    bool reads = mover->from == c->stream->io, writes = mover->to == c->to;
+    bool other = result == RSB_TIME_IS_UP ? mover->awaits_room : result == -EPIPE || !reads || !c->stream->socket;
+    if (other) return writes ? c->other : NULL;
+    return reads ? c->stream : NULL;
+}
+
 /* Returns how many bytes were moved. Each piece has the whole timeout. Checks both descriptors: one may have been closed while
  * the other was waited for. */
 static int64_t move(copier *c, rsb_mover *mover, uint64_t len) {
     rsb_mover_check(mover);
     mover->deadline_ns = rsb_stream_deadline(c->machine, c->stream, c->timeout);
     int64_t moved = rsb_move(mover, len);
-    if (moved == RSB_TIME_IS_UP) rsb_stream_timed_out(c->stream, c->timeout, mover->what);
+    if (moved == RSB_TIME_IS_UP) {
+        rsb_stream_blame(blamed(c, mover, moved), rsb_stream_time_is_up(c->stream, c->timeout, mover->what));
+    }
+    if (rsb_stream_says_gone(moved)) rsb_stream_blame(blamed(c, mover, moved), rb_syserr_new((int)-moved, mover->what));
     bool refused = moved == -EPERM || moved == -ENOSYS || moved == -EACCES; /* a sandbox forbids it */
     if ((moved == -EINVAL && c->done == 0) || refused) {
         c->unfit = true;
@@ -174,7 +186,9 @@ static VALUE end_copy(VALUE argument) {
 
 /* For copy_to, when the buffer is empty. Returns how many bytes were moved; nil: copy_to must read and write instead. */
 static VALUE stream_splice_to(VALUE self, VALUE to, VALUE length, VALUE timeout) {
-    copier c = {.self = self, .to = rsb_writing_end(to), .timeout = timeout, .pipe = {Qnil, Qnil}};
+    copier c = {.self = self, .timeout = timeout, .pipe = {Qnil, Qnil}};
+    if (rsb_is_stream(to)) c.other = rsb_stream_peek(to);
+    c.to = rsb_writing_end(c.other ? c.other->io : to);
     c.wanted = NIL_P(length) ? UINT64_MAX : (uint64_t)NUM2ULL(length);
     if (NIL_P(timeout)) c.timeout = Qundef;
     c.stream = rsb_stream_begin_read(self, c.timeout, "copy_to", &c.machine);
@@ -186,6 +200,7 @@ static VALUE stream_splice_to(VALUE self, VALUE to, VALUE length, VALUE timeout)
     if (needs_pipe && !RTEST(rb_rescue2(make_pipe, (VALUE)&c, no_pipe, Qnil, rb_eSystemCallError, (VALUE)0))) return Qnil;
     c.stream->reading = true;
     rb_ensure(copy, (VALUE)&c, end_copy, (VALUE)&c);
+    RB_GC_GUARD(to);
     return c.unfit && c.done == 0 ? Qnil : ULL2NUM(c.done);
 }
 

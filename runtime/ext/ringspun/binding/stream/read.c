@@ -218,7 +218,8 @@ static bool fill_to(reader *r, uint64_t wanted) {
 
 NORETURN(static void fail_ended(const reader *r, uint64_t came, uint64_t wanted));
 static void fail_ended(const reader *r, uint64_t came, uint64_t wanted) {
-    rb_raise(end_of_stream, "%s: the stream ended after %" PRIu64 " of %" PRIu64 " bytes", r->what, came, wanted);
+    rsb_stream_blame(r->stream, rsb_error(end_of_stream, "%s: the stream ended after %" PRIu64 " of %" PRIu64 " bytes", r->what,
+                                          came, wanted));
 }
 
 static void skip_rest(reader *r) {
@@ -412,8 +413,8 @@ static const char LINE_END[] = "\n";
 
 NORETURN(static void fail_long(const reader *r, size_t limit));
 static void fail_long(const reader *r, size_t limit) {
-    rb_raise(rsb_eLimit, "%s: no end within the limit of %" PRIuSIZE " bytes; what came is still there: read it, or close the "
-             "stream", r->what, limit);
+    rsb_stream_blame(r->stream, rsb_error(rsb_eLimit, "%s: no end within the limit of %" PRIuSIZE " bytes; what came is still there: "
+                                          "read it, or close the stream", r->what, limit));
 }
 
 static const char *find(const search *s, const char *bytes, size_t len) {
@@ -510,7 +511,8 @@ static VALUE stream_read_until(int argc, VALUE *argv, VALUE self) {
     RB_GC_GUARD(delimiter);
     if (RS_LIKELY(len >= 0)) return take(r.machine, r.stream, (size_t)len + s.mark_len, (size_t)len);
     if (len_of(&r) == 0) return Qnil;
-    rb_raise(end_of_stream, "read_until: the stream ended after %" PRIuSIZE " bytes without the delimiter", len_of(&r));
+    rsb_stream_blame(r.stream, rsb_error(end_of_stream, "read_until: the stream ended after %" PRIuSIZE " bytes without the delimiter",
+                                         len_of(&r)));
 }
 
 /* --- all of it --- */

@@ -10,7 +10,7 @@
 #define HIGH_WATER 65536
 
 VALUE rsb_cStream;
-static ID id_timeout, id_stream, option_names[3];
+static ID id_timeout, id_stream, id_blamed, option_names[3];
 
 static void stream_mark(void *data) {
     rsb_stream *stream = data;
@@ -101,9 +101,28 @@ bool rsb_stream_look(VALUE self, int *fd) {
     return false;
 }
 
+/* --- whose fault an error is --- */
+
+/* By its number: an error that somebody keeps does not keep the stream. */
+static VALUE blame(VALUE self, VALUE error) { return OBJ_FROZEN(error) ? Qnil : rb_ivar_set(error, id_blamed, rb_obj_id(self)); }
+
+void rsb_stream_blame(const rsb_stream *stream, VALUE error) {
+    if (stream) blame(stream->self, error);
+    rb_exc_raise(error);
+}
+
+bool rsb_stream_says_gone(int64_t result) { return result == -ECONNRESET || result == -EPIPE || result == -ETIMEDOUT; }
+
+/* Whether the stream has raised that error, for what its other side has done or has not done. */
+static VALUE stream_peers_fault_p(VALUE self, VALUE error) {
+    VALUE blamed = rb_attr_get(error, id_blamed);
+    return !NIL_P(blamed) && rb_equal(blamed, rb_obj_id(self)) ? Qtrue : Qfalse;
+}
+
 void rsb_stream_refused(rsb_machine *machine, rsb_stream *stream, int64_t result, const char *what, int fd) {
     if (result == -EBADF) rsb_stream_fd(machine, stream);
-    if (result == -EPROTO && stream->tls) rsb_tls_fail(stream->tls, what);
+    if (rsb_stream_says_gone(result)) rsb_stream_blame(stream, rb_syserr_new((int)-result, what));
+    if (result == -EPROTO && stream->tls) rsb_tls_fail(stream, what);
     rsb_refused(machine, result, what, fd);
 }
 
@@ -124,10 +143,14 @@ int64_t rsb_stream_deadline(rsb_machine *machine, const rsb_stream *stream, VALU
     return rsb_deadline_after(machine, stream->timeout_ns);
 }
 
-void rsb_stream_timed_out(const rsb_stream *stream, VALUE timeout, const char *what) {
-    if (NIL_P(timeout)) rb_raise(rsb_eTimeout, "%s: the deadline has passed", what);
+VALUE rsb_stream_time_is_up(const rsb_stream *stream, VALUE timeout, const char *what) {
+    if (NIL_P(timeout)) return rsb_error(rsb_eTimeout, "%s: the deadline has passed", what);
     VALUE seconds = timeout == Qundef ? rsb_seconds(stream->timeout_ns) : timeout;
-    rb_raise(rsb_eTimeout, "%s: timed out after %" PRIsVALUE " s", what, seconds);
+    return rsb_error(rsb_eTimeout, "%s: timed out after %" PRIsVALUE " s", what, seconds);
+}
+
+void rsb_stream_timed_out(const rsb_stream *stream, VALUE timeout, const char *what) {
+    rsb_stream_blame(stream, rsb_stream_time_is_up(stream, timeout, what));
 }
 
 static bool is_socket(rsb_machine *machine, int fd) {
@@ -355,6 +378,9 @@ void rsb_init_stream(void) {
     rb_define_method(rsb_cStream, "timeout", stream_timeout, 0);
     rb_define_method(rsb_cStream, "timeout=", stream_set_timeout, 1);
     id_stream = rb_intern("ringspun_stream");
+    id_blamed = rb_intern("ringspun_blamed");
+    rb_define_private_method(rsb_cStream, "blame", blame, 1);
+    rb_define_private_method(rsb_cStream, "peers_fault?", stream_peers_fault_p, 1);
     rb_define_method(rsb_cStream, "to_io", stream_to_io, 0);
     rb_define_private_method(rsb_cStream, "over", stream_over, 0);
     rb_define_method(rsb_cStream, "closed?", stream_closed_p, 0);

@@ -68,6 +68,13 @@ typedef struct {
 rsb_stream_options rsb_stream_options_of(VALUE options, int count, const ID *names);
 int64_t rsb_stream_deadline(rsb_machine *machine, const rsb_stream *stream, VALUE timeout);
 NORETURN(void rsb_stream_timed_out(const rsb_stream *stream, VALUE timeout, const char *what));
+VALUE rsb_stream_time_is_up(const rsb_stream *stream, VALUE timeout, const char *what);
+
+/* Raises an error that the other side of this stream has caused: it is gone, or sends too much, too little or nothing in time. The
+ * error keeps that for Stream#peers_fault?, by which a server tells it from one of the program's own. NULL: of no stream. */
+NORETURN(void rsb_stream_blame(const rsb_stream *stream, VALUE error));
+/* True: by this error of a stream the kernel says that the other side is gone. */
+bool rsb_stream_says_gone(int64_t result);
 
 /* The descriptor. Raises if it was closed without the stream. */
 int rsb_stream_fd(rsb_machine *machine, rsb_stream *stream);

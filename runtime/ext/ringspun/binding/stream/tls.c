@@ -230,9 +230,11 @@ int64_t rsb_tls_end(rsb_tls *tls, uint32_t *events) {
 /* Not by SSL_get_shutdown: SSL_SENT_SHUTDOWN is also set when close_notify has not left yet: SSL_shutdown(3). */
 bool rsb_tls_has_ended(const rsb_tls *tls) { return tls->said_end; }
 
-void rsb_tls_fail(const rsb_tls *tls, const char *what) {
+/* Its peer's fault, but for a session that a forked child uses. */
+void rsb_tls_fail(const rsb_stream *stream, const char *what) {
+    const rsb_tls *tls = stream->tls;
     VALUE class = rb_const_get(rsb_mRingspun, rb_intern(tls->truncated ? "TruncatedStreamError" : "TLSSessionError"));
-    rb_raise(class, "%s: %s", what, tls->failure);
+    rsb_stream_blame(tls->forks == rsb_forks ? stream : NULL, rsb_error(class, "%s: %s", what, tls->failure));
 }
 
 /* --- a stream gets one --- */

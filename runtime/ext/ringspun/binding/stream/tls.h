@@ -36,7 +36,7 @@ bool rsb_tls_sweep(rsb_tls *tls);
 /* Whether bytes have come since the handshake. */
 bool rsb_tls_has_heard(const rsb_tls *tls);
 
-NORETURN(void rsb_tls_fail(const rsb_tls *tls, const char *what));
+NORETURN(void rsb_tls_fail(const rsb_stream *stream, const char *what));
 void rsb_tls_mark(const rsb_tls *tls);
 void rsb_init_stream_tls(void);
 
