@@ -92,8 +92,8 @@ bool rsb_has_unread(const rsb_machine *machine);
 bool rsb_is_reporter(const rsb_machine *machine, const rsb_strand *strand);
 void rsb_reporter_failed(rsb_machine *machine);
 /* Reports all unread errors of a machine that ends; and those of this ractor's machines whose threads have ended (`all`: of all
- * its machines, at the program's end). */
-void rsb_report_unread(rsb_machine *machine);
+ * its machines, at the program's end). Then raises what an `on_error:` has raised that is no StandardError, as by exit. */
+VALUE rsb_report_unread(VALUE machine);
 void rsb_report_all_unread(bool all);
 
 /* --- idle.c --- */

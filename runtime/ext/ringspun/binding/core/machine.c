@@ -321,7 +321,9 @@ void rsb_after_fork(rsb_machine *machine) {
 static VALUE end_child(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     VALUE failed = rsb_has_unread(machine) ? Qtrue : Qfalse;
-    rsb_report_unread(machine);
+    int state = 0;
+    rb_protect(rsb_report_unread, self, &state);
+    if (state && rsb_is_exception(rb_errinfo())) machine->child_error = rb_errinfo();
     return rb_funcall(self, rb_intern("end_child"), 2, machine->child_error, failed);
 }
 
@@ -394,14 +396,8 @@ static VALUE machine_check_closable(VALUE self) {
     return Qnil;
 }
 
-static VALUE machine_close_engine(VALUE self) {
-    rsb_machine *machine = rsb_machine_of(self);
-    machine_check_closable(self);
-    uint32_t live = rs_strands_live(&machine->engine.strands);
-    if (live > 1) rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", live - 1);
-    RSB_EACH_PART(ends, machine);
-    RS_ASSERT(rs_ops_are_over(&machine->engine));
-    rsb_report_unread(machine);
+static VALUE end_engine(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
     rsb_strand *root = rs_running(&machine->engine)->user;
     VALUE raises = root->raises;
     root->done = true;
@@ -418,6 +414,17 @@ static VALUE machine_close_engine(VALUE self) {
     /* What was to be raised at the root's next wait is raised now: there will be no wait. */
     if (!NIL_P(raises) && RARRAY_LEN(raises) > 0) rb_exc_raise(RARRAY_AREF(raises, 0));
     return Qnil;
+}
+
+static VALUE machine_close_engine(VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    machine_check_closable(self);
+    uint32_t live = rs_strands_live(&machine->engine.strands);
+    if (live > 1) rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", live - 1);
+    RSB_EACH_PART(ends, machine);
+    RS_ASSERT(rs_ops_are_over(&machine->engine));
+    /* What an `on_error:` raises or throws, as by exit, goes on when the machine is closed. */
+    return rb_ensure(rsb_report_unread, self, end_engine, self);
 }
 
 /* @return [Boolean]

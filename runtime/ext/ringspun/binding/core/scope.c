@@ -76,13 +76,17 @@ rsb_scope *rsb_scope_get_open(VALUE self, rsb_machine **machine) {
     return scope;
 }
 
+/* The first one is raised; but an exit, an interrupt or a signal ends the program, whatever has failed before. */
 static void take_error(rsb_scope *scope, VALUE error) {
-    if (NIL_P(scope->first_error)) {
+    VALUE first = scope->first_error, other = error;
+    if (first == error) return;
+    if (NIL_P(first) || (rsb_concerns_root(error) && !rsb_concerns_root(first))) {
         scope->first_error = error;
-    } else if (scope->first_error != error) {
-        if (NIL_P(scope->suppressed)) scope->suppressed = rb_ary_new();
-        rb_ary_push(scope->suppressed, error);
+        other = first;
     }
+    if (NIL_P(other)) return;
+    if (NIL_P(scope->suppressed)) scope->suppressed = rb_ary_new();
+    rb_ary_push(scope->suppressed, other);
 }
 
 bool rsb_scope_child_ended(rsb_machine *machine, VALUE self, const rsb_strand *child) {

@@ -210,13 +210,17 @@ static VALUE machine_keep_unreported(VALUE self, VALUE strand, VALUE error) {
     return Qnil;
 }
 
-static VALUE report_errors(VALUE machine) { return rb_funcall(machine, rb_intern("report_unread_errors"), 0); }
+VALUE rsb_report_unread(VALUE self) {
+    return has_any(rsb_machine_any_thread(self)) ? rb_funcall(self, rb_intern("report_unread_errors"), 0) : Qnil;
+}
 
-void rsb_report_unread(rsb_machine *machine) {
-    if (!has_any(machine)) return;
+/* Keeps the first error of those that handlers raise until all are told. */
+static void report(VALUE machine, VALUE *raised) {
     int state = 0;
-    rb_protect(report_errors, machine->self, &state);
-    if (state) rb_set_errinfo(Qnil);
+    rb_protect(rsb_report_unread, machine, &state);
+    if (!state) return;
+    if (rsb_is_exception(rb_errinfo()) && NIL_P(*raised)) *raised = rb_errinfo();
+    rb_set_errinfo(Qnil);
 }
 
 bool rsb_has_unread(const rsb_machine *machine) { return has_any(machine); }
@@ -224,7 +228,7 @@ bool rsb_has_unread(const rsb_machine *machine) { return has_any(machine); }
 void rsb_report_all_unread(bool all) {
     VALUE unread = with_unread();
     if (RHASH_SIZE(unread) == 0) return;
-    VALUE machines = rb_funcall(unread, rb_intern("keys"), 0);
+    VALUE machines = rb_funcall(unread, rb_intern("keys"), 0), raised = Qnil;
     for (long i = 0; i < RARRAY_LEN(machines); i++) {
         VALUE object = RARRAY_AREF(machines, i);
         rsb_machine *machine = rsb_machine_any_thread(object);
@@ -235,8 +239,9 @@ void rsb_report_all_unread(bool all) {
         }
         if (!all && !rsb_is_gone(machine) && has_any(machine)) continue;
         rb_hash_delete(unread, object);
-        rsb_report_unread(machine);
+        report(object, &raised);
     }
+    if (!NIL_P(raised)) rb_exc_raise(raised);
 }
 
 static VALUE report_all_unread(VALUE class) {
