@@ -94,6 +94,26 @@ class PostgresCourierTest < Minitest::Test
     end
   end
 
+  # In the midst of an answer, which must not be what ends the courier.
+  def test_a_courier_that_is_killed_as_it_makes_an_answer
+    with_pool do |pool|
+      thread, made_by = courier_of(pool).instance_variable_get(:@thread), nil
+      trace = TracePoint.new(:call) do |at|
+        next unless at.method_id == :error_of
+
+        made_by = caller
+        thread.kill
+      end
+      2.times { quiet_thread { assert_raises(Postgres::Error) { pool.query("select 1 / 0") } }.join } # from now on it is known
+      trace.enable(target_thread: thread)
+      asking = quiet_thread { pool.query("select 1 / 0") }
+      assert_predicate assert_raises(Postgres::ConnectionLost) { asking.value }, :in_doubt?
+      assert_includes made_by.join, "attend"
+    ensure
+      trace.disable
+    end
+  end
+
   private
 
   def quiet_thread(&) = Thread.new(&).tap { |thread| thread.report_on_exception = false }

@@ -176,7 +176,18 @@ static VALUE read_for(VALUE argument) {
     return Qnil;
 }
 
+/* `throw` and Thread#kill leave in errinfo what is no object at all: asking that for its class would crash. */
+static bool is_exception(VALUE info) {
+    return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);
+}
+
+bool rpg_is_error(VALUE info) {
+    return is_exception(info) && (rb_obj_is_kind_of(info, rb_eStandardError) || rb_obj_is_kind_of(info, rb_eScriptError) ||
+                                  rb_obj_is_kind_of(info, rb_eNoMemError) || rb_obj_is_kind_of(info, rb_eSysStackError));
+}
+
 static bool ends_connection(VALUE error) {
+    if (!is_exception(error)) return false;
     return rb_obj_is_kind_of(error, rb_eSystemCallError) || rb_obj_is_kind_of(error, rpg_eClosed) ||
            rb_obj_is_kind_of(error, rpg_eTLS);
 }
@@ -218,7 +229,7 @@ static void read_as_reader(rpg_lane *lane, rpg_request *request, int64_t deadlin
         rpg_lose(lane, RSTRING_PTR(rb_obj_as_string(error)));
         return;
     }
-    bool late = r.until != RINGSPUN_NEVER && rb_obj_is_kind_of(error, rpg_eTimeout) && ringspun->now() >= r.until;
+    bool late = r.until != RINGSPUN_NEVER && is_exception(error) && rb_obj_is_kind_of(error, rpg_eTimeout) && ringspun->now() >= r.until;
     if (late) rb_set_errinfo(Qnil);
     if (late && r.until < deadline) return;
     bool sent = has_left(request);

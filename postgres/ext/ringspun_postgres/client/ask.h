@@ -83,6 +83,9 @@ VALUE rpg_answer_of(rpg_lane *lane, rpg_request *request);
 
 /* The error of a request, which is freed. */
 VALUE rpg_failure_of(const rpg_lane *lane, rpg_request *request);
+
+/* Whether what was left in errinfo is an error of a call, and nothing by which a thread or the program ends. */
+bool rpg_is_error(VALUE info);
 NORETURN(void rpg_fail(const rpg_lane *lane, rpg_request *request));
 
 /* What the server has not executed because of what we believed of its statements, and may be sent again. */

@@ -66,14 +66,17 @@ static VALUE make_answer(VALUE argument) {
     return answer;
 }
 
+/* What is raised in making it is the answer, unless it ends this strand or its thread: Thread#kill, exit, an interrupt. Then the
+ * caller is told with all others that the courier has ended. */
 static VALUE next_answer(rpg_lane *lane, rpg_request *request) {
     int state = 0;
     answering a = {lane, request};
     VALUE answer = rb_protect(make_answer, (VALUE)&a, &state);
     if (!state) return answer;
-    answer = rb_errinfo();
+    VALUE error = rb_errinfo();
+    if (!rpg_is_error(error)) rb_jump_tag(state);
     rb_set_errinfo(Qnil);
-    return answer;
+    return error;
 }
 
 /* Waits until some of what was posted is answered, and yields the answers. May switch strands.

@@ -83,7 +83,8 @@ static VALUE close_object(VALUE argument) {
     /* May wait for the descriptor. IO#close raises the same error of the system again. */
     int state = 0;
     rb_protect(rsb_flush_own_buffer, writing, &state);
-    if (state && rb_obj_is_kind_of(rb_errinfo(), rb_eSystemCallError)) rb_set_errinfo(Qnil);
+    bool of_system = state && rsb_is_exception(rb_errinfo()) && rb_obj_is_kind_of(rb_errinfo(), rb_eSystemCallError);
+    if (of_system) rb_set_errinfo(Qnil);
     else if (state) rb_jump_tag(state);
     begin_closing(c, rsb_io_fd(c->machine, c->io));
     if (two) begin_closing(c, rsb_io_fd(c->machine, writing));
