@@ -3,15 +3,22 @@
 require_relative "hints"
 
 module Ringspun
+  # With `require "ringspun/postgres"`. So `rescue => error; error.in_doubt?` works for whatever a statement raises: also for a
+  # limit around it, as by `Machine#timeout`.
+  class Error
+    # @return [Boolean] whether a statement that has raised this may have taken effect all the same
+    # @since 0.1.0
+    def in_doubt? = false
+  end
+
+  # Errors by which the strand of a statement ends from outside: nobody says whether the statement was sent.
+  [TimeoutError, TerminatedError, DeadlockError].each { |error| error.class_eval { def in_doubt? = true } }
+
   module Postgres
     # What a client of Postgres raises beside {Ringspun::UsageError} and {Ringspun::TimeoutError}.
     #
     # @since 0.1.0
-    class Error < Ringspun::Error
-      # @return [Boolean] whether the statement may have taken effect all the same
-      # @since 0.1.0
-      def in_doubt? = false
-    end
+    class Error < Ringspun::Error; end
 
     # The time of a call is over.
     #

@@ -50,7 +50,7 @@ module Ringspun
         start
         poke
         outcome = elsewhere(nil) { gate.pop(timeout: seconds) }
-        raise TimeoutError, "the server does not listen to #{subscription.channels.join(", ")} before the deadline" unless outcome
+        raise late(subscription) unless outcome
         raise outcome.exception(outcome.message) unless outcome == :live
 
         added = subscription
@@ -159,6 +159,10 @@ module Ringspun
         @audience.admit(names)
         @audience.spread(early)
         names
+      end
+
+      def late(subscription)
+        Postgres.late("the server does not listen to #{subscription.channels.join(", ")} before the deadline", false)
       end
 
       def attend(lane, names)
