@@ -32,11 +32,22 @@ static VALUE stackless_error(VALUE cause) {
 /* CRuby makes a fiber's stack at the first switch to it (fiber_prepare_stack in cont.c), so the lack of one shows there. */
 static void fail_stackless(rsb_machine *machine, rs_strand *strand) {
     int state = 0;
-    VALUE error = rb_protect(stackless_error, rb_errinfo(), &state);
+    VALUE cause = rsb_is_exception(rb_errinfo()) ? rb_errinfo() : Qnil, error = rb_protect(stackless_error, cause, &state);
     if (state) error = rb_errinfo();
     rb_set_errinfo(Qnil);
     machine->stackless_error = error;
     machine->stackless_until_ns = rs_clock_ns() + STACKLESS_FOR_NS;
+    rsb_strand_fail(machine, strand, error);
+}
+
+/* There is no fiber for the strand: for lack of a stack, of memory, or because a TracePoint has raised there. It never begins. */
+static void fail_unmade(rsb_machine *machine, rs_strand *strand) {
+    VALUE error = rb_errinfo();
+    if (!rsb_is_exception(error) || rb_obj_is_kind_of(error, fiber_error)) {
+        fail_stackless(machine, strand);
+        return;
+    }
+    rb_set_errinfo(Qnil);
     rsb_strand_fail(machine, strand, error);
 }
 
@@ -70,7 +81,7 @@ static VALUE take_runner(rsb_machine *machine, rs_strand *strand, VALUE here) {
             rsb_stacks_lock(machine);
             return fiber;
         }
-        fail_stackless(machine, strand);
+        fail_unmade(machine, strand);
     } else {
         rsb_strand_fail(machine, strand, error);
     }
@@ -94,20 +105,27 @@ static bool cannot_run(rsb_machine *machine, rs_strand *strand) {
     if (machine->engine.running != strand->index) return false;
     rsb_strand *target = strand->user;
     VALUE error = rb_errinfo();
-    if (!target->started && rb_obj_is_kind_of(error, fiber_error)) {
-        if (!try_again_after_gc(machine, strand)) fail_stackless(machine, strand);
+    if (!target->started) {
+        bool stackless = rsb_is_exception(error) && rb_obj_is_kind_of(error, fiber_error);
+        if (!stackless || !try_again_after_gc(machine, strand)) fail_unmade(machine, strand);
         return true;
     }
-    if (!target->started || NIL_P(target->home) || RTEST(rb_fiber_alive_p(target->home))) return false;
+    if (NIL_P(target->home) || RTEST(rb_fiber_alive_p(target->home))) return false;
     rb_set_errinfo(Qnil);
     rsb_strand_fail(machine, strand, error);
     return true;
 }
 
-/* The program has switched to us, by Fiber#raise or the like, and the strand that ran is suspended in the middle of that call. */
+/* The program has switched to us, by Fiber#raise or the like, and the strand that ran is suspended in the middle of that call. If it
+ * has not begun, its fiber has ended before that, by what a TracePoint has raised there; CRuby raises the same here. */
 static void note_displaced(rsb_machine *machine) {
     if (RS_LIKELY(machine->engine.running == RS_NO_INDEX)) return;
-    ((rsb_strand *)rs_running(&machine->engine)->user)->displaced = true;
+    rs_strand *strand = rs_running(&machine->engine);
+    rsb_strand *target = strand->user;
+    target->displaced = target->started;
+    if (target->started) return;
+    rsb_strand_fail(machine, strand, rsb_error(rsb_eError, "the fiber of this strand has ended before the strand began, by what a "
+                                               "TracePoint has raised there"));
 }
 
 static VALUE transfer_checked(VALUE fiber) { return rb_funcallv(fiber, id_transfer, 0, NULL); }
