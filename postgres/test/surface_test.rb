@@ -14,6 +14,16 @@ class PostgresSurfaceTest < Minitest::Test
     on_pool { |pool| yield pool.query_one(sql) }
   end
 
+  # The server closes the connection on a longer message, and says why to nobody.
+  def test_a_message_that_the_server_does_not_take
+    on_pool do |pool|
+      large = "x" * (64 << 20)
+      error = assert_raises(Ringspun::UsageError) { pool.query("select 1", *Array.new(16, large)) }
+      assert_equal "the parameters of a statement have 1072693248 bytes together at most, these have 1073741824", error.message
+      assert_equal large.bytesize, pool.query_value("select length($1)", large)
+    end
+  end
+
   # --- rows ---
 
   def test_fetch

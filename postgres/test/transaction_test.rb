@@ -45,6 +45,46 @@ class PostgresTransactionTest < Minitest::Test
     assert_empty ids(pool, table)
   end
 
+  ENDS = ["commit", "end work", "abort", "rollback", "/* all */ ROLLBACK and chain", "prepare transaction 'one'"].freeze
+
+  both :no_statement_ends_it do |pool, table|
+    assert_raises(RuntimeError) do
+      pool.transaction do |t|
+        ENDS.each do |sql|
+          [-> { t.query(sql) }, -> { t.prepare(sql).query }, -> { t.stream(sql) { flunk } }, -> { t.script("select 1; #{sql}") },
+           -> { t.batch { |batch| batch.query(sql) } }, -> { t.transaction { |inner| inner.query(sql) } }].each do |asked|
+            assert_match(/no statement ends/, assert_raises(Ringspun::UsageError, sql, &asked).message)
+          end
+        end
+        t.execute("insert into #{table} values (1)")
+        raise "no"
+      end
+    end
+    assert_empty ids(pool, table)
+  end
+
+  both :savepoints_of_one_s_own_are_as_usual do |pool, table|
+    pool.transaction do |t|
+      t.query("savepoint a")
+      t.execute("insert into #{table} values (1)")
+      t.query("rollback work to savepoint a")
+      t.script("savepoint b; insert into #{table} values (2); rollback to b; insert into #{table} values (3)")
+    end
+    assert_equal [3], ids(pool, table)
+  end
+
+  both :a_session_ends_its_own_transactions do |pool, table|
+    pool.session do |s|
+      s.transaction { |t| t.execute("insert into #{table} values (1)") }
+      s.query("begin")
+      s.execute("insert into #{table} values (2)")
+      s.query("commit")
+      assert_raises(RuntimeError) { s.transaction { raise "no" } }
+      s.script("begin; insert into #{table} values (3); commit")
+    end
+    assert_equal [1, 2, 3], ids(pool, table)
+  end
+
   both :nobody_else_sees_it_before do |pool, table|
     pool.transaction do |t|
       t.execute("insert into #{table} values (1)")
@@ -174,11 +214,7 @@ class PostgresTransactionTest < Minitest::Test
   both :a_session_goes_on_after_a_transaction_that_had_no_time_to_begin do |pool, table|
     20.times do |number|
       pool.session do |s|
-        begin
-          s.transaction(timeout: 0) { nil }
-        rescue Ringspun::TimeoutError
-          nil # most often: now and then the server is faster than our look at the clock
-        end
+        assert_raises(Ringspun::TimeoutError) { s.transaction(timeout: 0) { flunk } }
         s.execute("insert into #{table} values ($1)", number)
       end
     end

@@ -31,6 +31,23 @@ TEST(settings_that_end_with_their_transaction) {
     CHECK(!of("select local").ends_with_transaction);
 }
 
+TEST(what_ends_a_transaction) {
+    CHECK(of("commit").ends_transaction);
+    CHECK(of("/* now */ END WORK").ends_transaction);
+    CHECK(of("abort").ends_transaction);
+    CHECK(of("rollback;").ends_transaction);
+    CHECK(of("ROLLBACK TRANSACTION AND CHAIN").ends_transaction);
+    CHECK(of("commit prepared 'a'").ends_transaction);
+    CHECK(of("prepare transaction 'a'").ends_transaction);
+    CHECK(!of("rollback to a").ends_transaction);
+    CHECK(!of("rollback -- not all\n transaction to savepoint a").ends_transaction);
+    CHECK(!of("begin").ends_transaction);
+    CHECK(!of("savepoint commit").ends_transaction);
+    CHECK(!of("prepare transaction as select 1").ends_transaction);
+    CHECK(!of("\"commit\"").ends_transaction);
+    CHECK(!of("select 'commit'").ends_transaction);
+}
+
 TEST(temporary_tables) {
     CHECK_LEAVES(true, "create temp table a (b int)");
     CHECK_LEAVES(true, "CREATE GLOBAL TEMPORARY TABLE a (b int)");

@@ -21,6 +21,7 @@ static void check_sql(VALUE sql) {
     if (!rpg_is_utf8(sql) && !rb_enc_str_asciionly_p(sql)) {
         rb_raise(rpg_eUsage, "expected a statement in UTF-8, got one in %s", rb_enc_name(rb_enc_get(sql)));
     }
+    if (RSTRING_LEN(sql) > RPG_MESSAGE_MAX) rb_raise(rpg_eUsage, "a statement has %ld bytes at most, this one has %ld", RPG_MESSAGE_MAX, RSTRING_LEN(sql));
     if (memchr(RSTRING_PTR(sql), 0, (size_t)RSTRING_LEN(sql))) rb_raise(rpg_eUsage, "a statement has no NUL in it");
 }
 
@@ -72,8 +73,15 @@ static VALUE why_not_behind(const rpg_statement *statement) {
     return rpg_history_is_slow(statement->history) ? sym_slow : sym_unknown;
 }
 
+static void refuse_end(const rpg_lane *lane, const rpg_statement *statement) {
+    if (RB_LIKELY(!lane->enclosed || !statement || !statement->verdict.ends_transaction)) return;
+    rb_raise(rpg_eUsage, "a transaction is committed when its block returns, and rolled back when that is left by an exception, throw or break: no "
+             "statement ends it");
+}
+
 VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
     rpg_refuse_in_stream(lane);
+    refuse_end(lane, statement);
     if (lane->lost[0]) return rpg_sym_lost;
     if (!lane->shared) return Qnil;
     if (statement->verdict.of_session) return rpg_sym_session;
@@ -103,7 +111,7 @@ rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params) {
         request = rpg_request_new(lane, statement, (rpg_span){lane->scratch.bytes, lane->scratch.len});
     }
     rpg_out_cut(&lane->scratch, 0);
-    if (too_long) rb_raise(rpg_eUsage, "a parameter has at most 2147483647 bytes");
+    if (too_long) rb_raise(rpg_eUsage, "the parameters have too many bytes");
     if (!request) rb_memerror();
     return request;
 }
@@ -205,8 +213,20 @@ VALUE rpg_late_error(const rpg_lane *lane, bool sent) {
 NORETURN(static void fail_late(const rpg_lane *lane, bool sent));
 static void fail_late(const rpg_lane *lane, bool sent) { rb_exc_raise(rpg_late_error(lane, sent)); }
 
+int64_t rpg_ask_deadline(const rpg_lane *lane, VALUE seconds, bool sent) {
+    int64_t deadline = ringspun->deadline(seconds);
+    if (RB_UNLIKELY(deadline <= ringspun->now())) fail_late(lane, sent);
+    return deadline;
+}
+
 /* Of a stream the first leg has left before others. */
 static bool has_left(const rpg_request *request) { return request->sent || request->leg > RPG_FIRST_LEG; }
+
+/* What only asks whether the server is there, or what a statement is, has no effect. */
+static bool may_have_effect(const rpg_request *request) {
+    bool empty = NIL_P(request->statement) && !request->script && !request->leg;
+    return has_left(request) && !request->describes && !empty;
+}
 
 /* The text lasts as long as the request waits, which has the statement. */
 static const char *what_of(const rpg_request *request) {
@@ -232,13 +252,13 @@ static void read_as_reader(rpg_lane *lane, rpg_request *request, int64_t deadlin
     bool late = r.until != RINGSPUN_NEVER && is_exception(error) && rb_obj_is_kind_of(error, rpg_eTimeout) && ringspun->now() >= r.until;
     if (late) rb_set_errinfo(Qnil);
     if (late && r.until < deadline) return;
-    bool sent = has_left(request);
+    bool sent = may_have_effect(request);
     rpg_leave(request);
     if (late) fail_late(lane, sent);
     rb_jump_tag(state);
 }
 
-/* A request that waits, and whether it had left when its strand went. */
+/* A request that waits, and whether it may have taken effect when its strand went. */
 typedef struct {
     rpg_request *request;
     bool sent;
@@ -254,7 +274,7 @@ static void keep_waker(ringspun_waker waker, void *data) {
 static void give_up(void *data) {
     waiting *one = data;
     rpg_lane *lane = one->request->lane;
-    one->sent = has_left(one->request);
+    one->sent = may_have_effect(one->request);
     rpg_leave(one->request);
     if (!lane->reader) rpg_pass_on(lane);
 }
@@ -345,8 +365,7 @@ VALUE rpg_result_of(rpg_request *request, bool last) {
 
 VALUE rpg_failure_of(const rpg_lane *lane, rpg_request *request) {
     VALUE sql = NIL_P(request->statement) ? Qnil : rpg_statement_get(request->statement)->sql, body = Qnil;
-    bool known = request->error, sent = has_left(request);
-    bool in_doubt = sent && !request->describes;
+    bool known = request->error, sent = has_left(request), in_doubt = may_have_effect(request);
     VALUE seen = rpg_seen_take(request), error = Qnil;
     if (known) body = rb_str_new((const char *)request->error, (long)request->error_len);
     rpg_request_free(request);

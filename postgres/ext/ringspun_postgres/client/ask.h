@@ -29,6 +29,10 @@ VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql, VALUE params);
 /* The Statement of a COPY, which no connection knows by name. Raises UsageError. */
 VALUE rpg_ask_copy(VALUE sql);
 
+/* When that many seconds from now are over. Raises TimeoutError where they are already: what has no time left is not sent, for it
+ * might take effect and be answered all the same. `sent`: it goes on with what was sent before. */
+int64_t rpg_ask_deadline(const rpg_lane *lane, VALUE seconds, bool sent);
+
 /* What can be known to be wrong without a connection. Raises UsageError. True: the statement is for one session. */
 bool rpg_ask_check(VALUE sql, VALUE params);
 

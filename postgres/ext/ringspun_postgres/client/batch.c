@@ -93,7 +93,7 @@ static VALUE refuse(rpg_request **parts, uint32_t len, VALUE why) {
  * @return [Array<Result>, Symbol] */
 static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds, VALUE forced) {
     rpg_lane *lane = rpg_lane_get(self);
-    int64_t deadline = ringspun->deadline(seconds);
+    int64_t deadline = rpg_ask_deadline(lane, seconds, false);
     uint32_t len = (uint32_t)RARRAY_LEN(sqls);
     VALUE statements = rb_ary_new_capa((long)len), encoded = rb_ary_new_capa((long)len), refused = Qnil;
     for (uint32_t i = 0; i < len; i++) {

@@ -49,8 +49,9 @@ bool rpg_copy_begins(rpg_lane *lane, rpg_request *request, uint8_t way) {
  *
  * @param into [Boolean] whether it is one that takes rows
  * @return [nil, Symbol] the Symbol says why it was not taken */
-static VALUE lane_begin_copy(VALUE self, VALUE sql, VALUE into) {
+static VALUE lane_begin_copy(VALUE self, VALUE sql, VALUE into, VALUE seconds) {
     rpg_lane *lane = rpg_lane_get(self);
+    rpg_ask_deadline(lane, seconds, false);
     VALUE statement = rpg_ask_copy(sql), none = rb_ary_new();
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
     if (!NIL_P(refused)) return refused;
@@ -170,7 +171,7 @@ static VALUE lane_fail_copy(VALUE self, VALUE reason) {
  * @return [Result] with rows; without: that was all, and it has the tag */
 static VALUE lane_next_copied(VALUE self, VALUE seconds) {
     rpg_lane *lane = rpg_lane_get(self);
-    int64_t deadline = ringspun->deadline(seconds);
+    int64_t deadline = rpg_ask_deadline(lane, seconds, true);
     rpg_request *request = lane->leg;
     if (!request) rb_raise(rpg_eUsage, "the COPY has ended");
     rpg_wait_for(lane, request, deadline);
@@ -192,7 +193,7 @@ static VALUE lane_end_copy(VALUE self, VALUE seconds) {
  * @return [Result, Symbol] without rows; the Symbol says why it was not taken */
 static VALUE lane_describe(VALUE self, VALUE sql, VALUE seconds) {
     rpg_lane *lane = rpg_lane_get(self);
-    int64_t deadline = ringspun->deadline(seconds);
+    int64_t deadline = rpg_ask_deadline(lane, seconds, false);
     rpg_ask_check(sql, rb_ary_new());
     VALUE statement = rpg_statement_new(rb_str_new_frozen(sql), Qnil, lane->decoders), none = rb_ary_new();
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
@@ -210,7 +211,7 @@ static VALUE lane_describe(VALUE self, VALUE sql, VALUE seconds) {
 
 void rpg_init_copy(VALUE cLane) {
     rb_define_method(cLane, "describe", lane_describe, 2);
-    rb_define_method(cLane, "begin_copy", lane_begin_copy, 2);
+    rb_define_method(cLane, "begin_copy", lane_begin_copy, 3);
     rb_define_method(cLane, "await_copy", lane_await_copy, 1);
     rb_define_method(cLane, "watch_copy", lane_watch_copy, 0);
     rb_define_method(cLane, "put_rows", lane_put_rows, 1);

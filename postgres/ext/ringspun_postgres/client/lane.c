@@ -173,7 +173,7 @@ static VALUE lane_is_complete(VALUE class, VALUE result) {
  * @return [Result, Symbol] the Symbol says why it was not taken, or :unsafe, what it has left */
 static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALUE prepared, VALUE forced) {
     rpg_lane *lane = rpg_lane_get(self);
-    int64_t deadline = ringspun->deadline(seconds);
+    int64_t deadline = rpg_ask_deadline(lane, seconds, false);
     params = rpg_encode_params(params);
     VALUE statement = rpg_ask_statement(lane, sql, params);
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), RTEST(forced));
@@ -378,6 +378,22 @@ static VALUE lane_set_observed(VALUE self, VALUE observed) {
     return observed;
 }
 
+/* A block ends its transaction from now on, and no statement does; or no block any more. From any thread.
+ *
+ * @param enclosed [Boolean] */
+static VALUE lane_set_enclosed(VALUE self, VALUE enclosed) {
+    rpg_lane_get(self)->enclosed = RTEST(enclosed);
+    return enclosed;
+}
+
+/* Whether that statement would end a transaction. */
+static VALUE lane_ends_transaction(VALUE class, VALUE sql) {
+    (void)class;
+    bool ends = rpg_verdict_of(RSTRING_PTR(sql), (size_t)RSTRING_LEN(sql)).ends_transaction;
+    RB_GC_GUARD(sql);
+    return ends ? Qtrue : Qfalse;
+}
+
 /* From any thread.
  *
  * @return [Array<String>] the bodies of notices that came with no answer, or with one that nobody has taken */
@@ -427,6 +443,8 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "forget_statements", lane_forget_statements, 0);
     rb_define_method(cLane, "observed=", lane_set_observed, 1);
     rb_define_method(cLane, "take_notices", lane_take_notices, 0);
+    rb_define_method(cLane, "enclosed=", lane_set_enclosed, 1);
+    rb_define_singleton_method(cLane, "ends_transaction?", lane_ends_transaction, 1);
     rb_global_variable(&cLane);
     rpg_init_asides(cLane);
     rpg_init_batch(cLane);

@@ -122,6 +122,16 @@ static void encode(encoding *e, long place, VALUE value) {
     }
 }
 
+static void check_size(VALUE values) {
+    size_t size = 0;
+    for (long i = 0; i < RARRAY_LEN(values); i++) {
+        VALUE value = RARRAY_AREF(values, i);
+        if (!RB_SPECIAL_CONST_P(value) && RB_TYPE_P(value, T_STRING)) size += (size_t)RSTRING_LEN(value);
+    }
+    if (RB_LIKELY(size <= RPG_MESSAGE_MAX)) return;
+    rb_raise(rpg_eUsage, "the parameters of a statement have %ld bytes together at most, these have %zu", RPG_MESSAGE_MAX, size);
+}
+
 VALUE rpg_encode_params(VALUE params) {
     if (!is_array(params)) return params;
     if (RARRAY_LEN(params) > UINT16_MAX) {
@@ -129,6 +139,7 @@ VALUE rpg_encode_params(VALUE params) {
     }
     encoding e = {params, params, Qnil, Qnil};
     for (long i = 0; i < RARRAY_LEN(params); i++) encode(&e, i, RARRAY_AREF(params, i));
+    check_size(e.values);
     if (NIL_P(e.declared) && NIL_P(e.untyped)) return e.values;
     rpg_params *own;
     VALUE self = TypedData_Make_Struct(cParams, rpg_params, &params_type, own);

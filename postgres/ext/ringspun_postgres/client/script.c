@@ -98,7 +98,7 @@ static rpg_request *new_script(rpg_lane *lane, VALUE sql) {
  * @return [Array(Array<Result>, Array), Symbol] the results, and what take_seen has; the Symbol says why it was not taken */
 static VALUE lane_script(VALUE self, VALUE sql, VALUE seconds) {
     rpg_lane *lane = rpg_lane_get(self);
-    int64_t deadline = ringspun->deadline(seconds);
+    int64_t deadline = rpg_ask_deadline(lane, seconds, false);
     VALUE refused = rpg_why_not(lane, NULL, true);
     if (!NIL_P(refused)) return refused;
     rpg_request *request = new_script(lane, sql);

@@ -36,7 +36,7 @@ static void submit_last_leg(rpg_lane *lane) {
  * @return [nil, Symbol] */
 static VALUE lane_begin_stream(VALUE self, VALUE sql, VALUE params, VALUE prepared, VALUE seconds, VALUE alone) {
     rpg_lane *lane = rpg_lane_get(self);
-    int64_t deadline = ringspun->deadline(seconds);
+    int64_t deadline = rpg_ask_deadline(lane, seconds, false);
     params = rpg_encode_params(params);
     VALUE statement = rpg_ask_statement(lane, sql, params);
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
@@ -101,7 +101,7 @@ static bool begin_again(rpg_lane *lane, rpg_request *request) {
  * @return [Result, nil] those that have come; nil: that was all */
 static VALUE lane_next_rows(VALUE self, VALUE seconds) {
     rpg_lane *lane = rpg_lane_get(self);
-    int64_t deadline = ringspun->deadline(seconds);
+    int64_t deadline = rpg_ask_deadline(lane, seconds, true);
     while (lane->leg) {
         rpg_request *request = lane->leg;
         rpg_wait_for(lane, request, deadline);

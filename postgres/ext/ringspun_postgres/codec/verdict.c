@@ -260,6 +260,16 @@ static bool ends_with_transaction(scanner s) {
     return takes_word(&s, words);
 }
 
+/* A ROLLBACK TO goes back to a savepoint, and the transaction goes on. */
+static bool ends_transaction(token first, scanner s) {
+    static const char *const ends[] = {"commit", "end", "abort", NULL}, *const noise[] = {"work", "transaction", NULL};
+    if (is_among(first, ends)) return true;
+    if (is_word(first, "prepare")) return is_word(next(&s), "transaction") && peek(&s).kind == TEXT;
+    if (!is_word(first, "rollback")) return false;
+    takes_word(&s, noise);
+    return !is_word(peek(&s), "to");
+}
+
 rpg_verdict rpg_verdict_of(const char *sql, size_t len) {
     static const char *const session[] = {"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "set", "reset",
                                           "listen", "unlisten", "prepare", "deallocate", "declare", "discard", "load", "lock", NULL};
@@ -269,6 +279,7 @@ rpg_verdict rpg_verdict_of(const char *sql, size_t len) {
     while (is_sign(first, ';') || is_sign(first, '(')) first = next(&s);
     verdict.copies = is_word(first, "copy");
     verdict.of_session = first.kind == WORD && is_among(first, session);
+    verdict.ends_transaction = verdict.of_session && ends_transaction(first, s);
     if (is_word(first, "set")) verdict.ends_with_transaction = ends_with_transaction(s);
     else if (is_word(first, "create")) judge_create(&verdict, s);
     else if (!is_word(first, "explain") || executes_explained(s)) verdict.leaves = leaves_by_rest(first, s);

@@ -14,6 +14,7 @@ typedef struct {
     bool of_session;            /* has a use for one session alone: it begins with such a word, or leaves something there */
     bool leaves;                /* leaves something of which no tag tells: a temporary table, an advisory lock, a setting */
     bool ends_with_transaction; /* sets what is as before when the transaction ends */
+    bool ends_transaction;      /* commits it, or rolls all of it back */
 } rpg_verdict;
 
 rpg_verdict rpg_verdict_of(const char *sql, size_t len);

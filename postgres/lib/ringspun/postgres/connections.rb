@@ -347,6 +347,7 @@ module Ringspun
       def settle(lane, reset)
         return false if lane.lost? || @closed
 
+        lane.enclosed = false
         lane.end_stream # its user may have been interrupted before it knew that there is one
         reset |= lane.take_left_state
         clean = !reset && lane.status == "I" && lane.pending.zero?

@@ -82,7 +82,9 @@ module Ringspun
         # Of methods that take seconds: which argument those are.
         SECONDS = { query: 2, batch: 2, script: 1, begin_stream: 3, next_rows: 0, ping: 0, describe: 1, begin_copy_in: 1,
                     begin_copy_out: 1, put_copied: 1, next_copied: 0, finish_copy_in: 0 }.freeze
-        private_constant :STATE, :AFTER, :SECONDS
+        # Of these, those that go on with what was sent: the lane knows what an end of the time means for that.
+        GOING_ON = %i[next_rows next_copied put_copied finish_copy_in].freeze
+        private_constant :STATE, :AFTER, :SECONDS, :GOING_ON
 
         # @return [Postgres::Lane]
         attr_reader :lane
@@ -117,6 +119,14 @@ module Ringspun
 
         def types = @lane.types
 
+        # (see #observed=)
+        def enclosed=(enclosed)
+          @lane.enclosed = enclosed
+        end
+
+        # Any thread may ask it.
+        def here? = true
+
         # In the courier's thread. Nothing is asked any more.
         #
         # @return [Postgres::Lane]
@@ -143,7 +153,7 @@ module Ringspun
           due = Courier.due(arguments[place]) if place
           @courier.call do
             in_turn do
-              arguments[place] = Courier.left(due) if due
+              arguments[place] = GOING_ON.include?(name) ? [due - Postgres.now, 0].max : Courier.left(due) if due
               @lane.__send__(name, *arguments)
             end
           end

@@ -56,6 +56,16 @@ module Ringspun
           found = new(sql).places.find { |place| STREAMED.match?(place.sql) } or return
           raise UsageError, "there is no COPY from or to the client in a script: #{found}"
         end
+
+        # Of one in a transaction.
+        #
+        # @raise [UsageError]
+        def refuse_ends(sql)
+          return unless sql.match?(/\b(?:commit|end|abort|rollback|prepare)\b/i)
+
+          found = new(sql).places.find { |place| Lane.ends_transaction?(place.sql) } or return
+          raise UsageError, "the script is in a transaction, which no statement ends: #{found}"
+        end
       end
 
       def initialize(sql)

@@ -188,9 +188,16 @@ module Ringspun
 
       def limit(timeout) = timeout ? Postgres.seconds("timeout", timeout) : @timeout
 
+      # The connection is that of a machine, which no other thread can ask.
       def check
-        raise UsageError, "this #{self.class.name[/\w+\z/].downcase} has ended; use it inside of its block only" if @ended
+        raise UsageError, "this #{kind} has ended; use it inside of its block only" if @ended
+        return if @lane.here?
+
+        raise UsageError, "this #{kind} belongs to the thread in which it began, and to the strands of that; what another " \
+                          "thread has to ask, ask the pool for it"
       end
+
+      def kind = self.class.name[/\w+\z/].downcase
 
       def finish = @ended = true
     end
@@ -241,7 +248,7 @@ module Ringspun
             raise if attempt > retries
 
             pause = rand * BACK_OFF * (2**(attempt - 1))
-            # Without this every attempt might run: a statement with no time left may still be answered.
+            # Here it is known how often it was tried.
             if deadline && Postgres.now + pause >= deadline
               raise Postgres.late("the time is up, and the transaction was not committed (attempts: #{attempt})", false)
             end
@@ -299,13 +306,21 @@ module Ringspun
       def enclose(before, after, back, timeout)
         @deadline = [@deadline, timeout && (Postgres.now + Postgres.seconds("timeout", timeout))].compact.min
         begin_by(before)
+        @lane.enclosed = true
         value = yield self
+        @lane.enclosed = @depth.positive?
         conclude(after)
         returned = true
         value
       ensure
+        @lane.enclosed = @depth.positive? && @begun
         roll_back(back) if @begun && !returned
         finish
+      end
+
+      def run_script(sql, timeout)
+        Script.refuse_ends(sql)
+        super
       end
 
       def begin_by(sql)

@@ -96,16 +96,22 @@ module Ringspun
       def send_rows
         bytes = @rows.take
         return if bytes.empty?
-        return ended unless @lane.put_copied(bytes, left)
+        return ended unless put(bytes)
 
         @bytes += bytes.bytesize
         @progress&.call(@bytes, rows)
-        raise late if @deadline && @deadline <= Postgres.now
+        refuse_late
+      end
+
+      def put(bytes)
+        @lane.put_copied(bytes, left)
       rescue TimeoutError
         raise late
       end
 
-      def late = TimeoutError.new("the time is up before all rows were sent; nothing of the COPY takes effect")
+      def refuse_late = @deadline && @deadline <= Postgres.now && raise(late)
+
+      def late = Postgres.late("the time is up before all rows were sent; nothing of the COPY takes effect", false)
 
       # @raise [ServerError]
       def ended
@@ -117,6 +123,7 @@ module Ringspun
       def conclude
         @rows.finish
         send_rows
+        refuse_late
         finish
       end
 
@@ -128,7 +135,7 @@ module Ringspun
         @done = true
         raise CopyRowError.locate(error, @rows.lines?)
       rescue TimeoutError
-        raise TimeoutError, "the server has not answered before the deadline; all rows were sent, and may have taken effect"
+        raise Postgres.late("the server has not answered before the deadline; all rows were sent and may have taken effect", true)
       end
 
       def close = @open = false

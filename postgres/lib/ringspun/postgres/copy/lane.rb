@@ -68,7 +68,7 @@ module Ringspun
       private
 
       def start_copy(sql, seconds, into)
-        refused = begin_copy(sql, into)
+        refused = begin_copy(sql, into, seconds)
         raise Postgres.lost(loss, false) if refused
 
         begun = await_copy(seconds)
