@@ -33,6 +33,19 @@ module CopyTests
     end
   end
 
+  # A row of it is a line without anything.
+  def test_a_table_without_columns
+    with_copied do |db|
+      db.execute("create table #{@table}_none ()")
+      assert_equal 2, db.copy_in("copy #{@table}_none from stdin (#{format})", [[], []])
+      seen = []
+      assert_equal 2, db.copy_out("copy #{@table}_none to stdout (#{format})") { |row| seen << row }
+      assert_equal [[], []], seen
+    ensure
+      db.execute("drop table if exists #{@table}_none")
+    end
+  end
+
   def into(more = nil) = "copy #{@table} (#{COLUMNS}) from stdin (#{[format, *more].join(", ")})"
   def out(more = nil) = "copy (select #{COLUMNS} from #{@table} order by id) to stdout (#{[format, *more].join(", ")})"
   def format = "format #{self.class::FORMAT}"

@@ -56,6 +56,67 @@ class InsertManyTest < Minitest::Test
     end
   end
 
+  JSONS = [[1, { "a" => nil }], [], {}, { "a" => [Postgres::Json.new([1])] }, Set[1, "x"], '{"text": 1}', :"7", 5, 1.5,
+           10**20, 1r / 4, BigDecimal("1.50"), nil, "[1]".b, Postgres::Json.new("x"), Postgres::Json.new(nil), Postgres::Json.new([2]),
+           [Postgres::Json.new(3)]].freeze
+
+  def with_json_table
+    on_pool do |db|
+      table = "json_#{SecureRandom.hex(6)}"
+      db.script("create domain #{table}_own as jsonb; create table #{table} (id int, way text, one jsonb, other json, " \
+                "own #{table}_own, many jsonb[], l int[])")
+      yield db, table
+    ensure
+      db.script("drop table if exists #{table}; drop domain if exists #{table}_own")
+    end
+  end
+
+  # A column of json has the same, whichever way a value takes.
+  def test_json_does_not_depend_on_the_way
+    with_json_table do |db, table|
+      %i[insert copy].each do |by|
+        rows = JSONS.each_with_index.map { |value, id| [id, by, value, value, value, [{ "a" => 1 }], [id]] }
+        assert_equal rows.size, db.insert_many(table, rows, columns: %i[id way one other own many l], by:)
+      end
+      select = "select one, other::jsonb, own, many, l from #{table} where way = $1 order by id"
+      inserted, copied = %w[insert copy].map { |by| db.query(select, by).rows }
+      assert_equal inserted, copied
+      first = [[1, { "a" => nil }], [], {}, { "a" => [[1]] }, [1, "x"], { "text" => 1 }, 7, 5, 1.5]
+      assert_equal first, inserted.map(&:first).first(9)
+      assert_equal [[1], "x", nil, [2], [3]], inserted.map(&:first).last(5)
+    end
+  end
+
+  def test_json_does_not_depend_on_the_number_of_rows
+    with_json_table do |db, table|
+      [1, 200].each do |count|
+        [{}, { returning: :one }].each { |options| db.insert_many(table, Array.new(count) { { one: [1, 2] } }, **options) }
+      end
+      assert_equal [[[1, 2]]], db.query("select distinct one from #{table}").rows
+    end
+  end
+
+  def test_what_makes_no_json
+    with_json_table do |db, table|
+      deep = 200.times.inject(1) { |inner, _| { "a" => inner } }
+      [deep, { "a" => Float::NAN }, Postgres::Json.new("\xff")].each do |value|
+        error = assert_raises(Postgres::InvalidRow) { db.insert_many(table, [[value]], columns: :one, by: :copy) }
+        assert_equal [1, "one"], [error.row, error.column]
+        assert_match(/cannot be had as json/, error.message)
+        assert_match(/cannot be had as json/, assert_raises(Ringspun::UsageError) { db.query("select $1", value) }.message)
+      end
+    end
+  end
+
+  def test_lists_of_columns_that_have_none
+    on_table do
+      [{ on_conflict: { by: [] } }, { on_conflict: { by: nil } }, { returning: [] }].each do |options|
+        error = assert_raises(Ringspun::UsageError) { insert(rows(1), **options) }
+        assert_match(/\A#{options.keys.first}: expected/, error.message)
+      end
+    end
+  end
+
   def test_hashes
     on_table do |db|
       assert_equal 2, db.insert_many(@name.to_sym, [{ id: 1, 'Na"me' => "a" }, { "id" => 2, 'Na"me': "b" }])

@@ -14,6 +14,37 @@ class PostgresSurfaceTest < Minitest::Test
     on_pool { |pool| yield pool.query_one(sql) }
   end
 
+  # At each use, and wherever it stands.
+  def test_an_array_without_elements
+    on_pool do |pool|
+      3.times do
+        row = pool.query_one("select $1::jsonb::text, $2::json::text, $3::int[]::text, $4::text", [], [], [], Set[])
+        assert_equal ["[]", "[]", "{}", "{}"], row.to_a
+        assert_equal ["{}", 0], [pool.query_value("select $1", []), pool.execute("select 1 where 1 = any($1)", [])]
+        results = pool.batch { |b| %w[jsonb int[]].each { |type| b.query("select $1::#{type}::text", []) } }
+        assert_equal ["[]", "{}"], results.map(&:value)
+      end
+    end
+  end
+
+  # It may have a key several times, which a jsonb cannot.
+  def test_json_with_a_key_twice
+    on_pool do |pool|
+      sql = %q(select '{"a": 1, "b": 2, "a": 3}'::json)
+      assert_equal({ "a" => 3, "b" => 2 }, pool.query_value(sql))
+      assert_equal([{ "a" => 3, "b" => 2 }], pool.query_value("select array[(#{sql})]"))
+      pool.copy_out("copy (#{sql}) to stdout") { |json,| assert_equal({ "a" => 3, "b" => 2 }, json) }
+    end
+  end
+
+  def test_wrong_use
+    on_pool do |pool|
+      assert_match(/batch needs a block/, assert_raises(Ringspun::UsageError) { pool.batch }.message)
+      assert_match(/log_slower_than: must be a number/,
+                   assert_raises(Ringspun::UsageError) { Postgres::Pool.new(url, log_slower_than: "x") }.message)
+    end
+  end
+
   # The server closes the connection on a longer message, and says why to nobody.
   def test_a_message_that_the_server_does_not_take
     on_pool do |pool|

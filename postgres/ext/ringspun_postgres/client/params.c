@@ -93,7 +93,7 @@ static void encode_array(encoding *e, long place, VALUE array) {
     if (found.bytes) {
         declare(e, place, RPG_BYTEA_ARRAY);
         replace(e, place, text_of(array, place, RPG_BYTES_ARE_BYTEA));
-    } else if (found.untyped) {
+    } else if (found.untyped || RARRAY_LEN(array) == 0) { /* [] and {} are taken by json both */
         note_untyped(e, place);
         replace(e, place, prepared(array, place + 1));
     } else {
@@ -159,7 +159,11 @@ bool rpg_param_is_untyped(VALUE params, long place) {
 
 long rpg_params_len(VALUE params) { return RARRAY_LEN(values_of(params)); }
 
+#define JSON 114u
+#define JSONB 3802u
+
 static VALUE typed(VALUE value, long place, bool bytea, uint32_t type) {
+    if (RB_TYPE_P(value, T_ARRAY) && RARRAY_LEN(value) == 0 && (type == JSON || type == JSONB)) return rb_utf8_str_new_cstr("[]");
     if (RB_TYPE_P(value, T_ARRAY)) return text_of(value, place, bytea ? RPG_BYTES_ARE_BYTEA : RPG_BYTES_ARE_TEXT);
     if (bytea) return value;
     rpg_check_text(value, place + 1, type);

@@ -56,6 +56,8 @@ module Ringspun
       # @return [Array<Result>] in the order of the statements
       # @since 0.1.0
       def batch(timeout: nil)
+        raise UsageError, "batch needs a block" unless block_given?
+
         batch = Batch.new
         yield batch
         batch.sqls.empty? ? [] : run_batch(batch.sqls, batch.params, timeout)

@@ -11,7 +11,12 @@ module Ringspun
     # @!attribute [r] value
     #   @return [Object] what has json: an Array, a Hash, a String, a number, true, false or nil
     # @since 0.1.0
-    Json = Data.define(:value)
+    Json = Data.define(:value) do
+      # Also within an Array or Hash it is what it has.
+      #
+      # @return [String]
+      def to_json(*) = value.to_json(*)
+    end
 
     # Parameters of classes that have no type of their own in Ruby or in Postgres: a Range, a Set, a Rational, what is to be json,
     # and a Struct or Data, which is a composite.
@@ -20,7 +25,9 @@ module Ringspun
     module Literals
       # Significant digits of a Rational that no decimal fraction is equal to.
       DIGITS = 40
-      private_constant :DIGITS
+
+      JSONS = [Hash, Array, Set, Json, TrueClass, FalseClass].freeze
+      private_constant :DIGITS, :JSONS
 
       class << self
         # https://www.postgresql.org/docs/17/rangetypes.html#RANGETYPES-IO
@@ -43,8 +50,11 @@ module Ringspun
           "#{"-" if number.negative?}#{digits[0, digits.size - places]}#{".#{digits[-places..]}" if places.positive?}"
         end
 
+        # Of a value for a column of json: what by itself has another text there, or none.
+        def json?(value) = JSONS.any? { |kind| kind === value }
+
         def json(value, place)
-          JSON.generate(value)
+          JSON.generate(value.is_a?(Set) ? value.to_a : value)
         rescue JSON::JSONError => error
           raise UsageError, "parameter #{place} cannot be had as json: #{error.message}"
         end

@@ -34,6 +34,7 @@ module Ringspun
         # @raise [UsageError]
         def of(options, on_statement: nil, on_notice: nil, log: nil, log_slower_than: nil)
           { on_statement:, on_notice: }.each { |name, hook| check(name, hook) }
+          log_slower_than &&= Postgres.seconds(:log_slower_than, log_slower_than)
           statements = [*added, on_statement, log && SlowLog.new(log, log_slower_than)].compact
           new(options.database, statements, on_notice) if on_notice || statements.any?
         end
@@ -119,7 +120,7 @@ module Ringspun
           raise UsageError, "log: expected a Logger, which answers to warn, got #{log.inspect}" unless log.respond_to?(:warn)
 
           @log = log
-          @seconds = seconds ? Postgres.seconds(:log_slower_than, seconds) : SECONDS
+          @seconds = seconds || SECONDS
         end
 
         def call(execution) = execution.duration >= @seconds && @log.warn("ringspun: #{execution}")

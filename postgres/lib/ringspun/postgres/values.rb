@@ -32,10 +32,13 @@ module Ringspun
 
       def decimal(text) = BigDecimal(text)
 
+      # A json, other than a jsonb, may have a key several times: the last counts, as for the server.
       def json(text)
-        JSON.parse(text, max_nesting: false)
+        JSON.parse(text, max_nesting: false, allow_duplicate_key: true)
       rescue JSON::ParserError => error
         raise DecodeError, "no json: #{error.message}"
+      rescue SystemStackError
+        raise DecodeError, "no json that this Ruby can read: it is too deep"
       end
 
       def address(text)

@@ -75,11 +75,9 @@ module Ringspun
       # @api private
       # The extension calls it, for values that it does not write itself.
       def copy_text(value, json, row, column)
-        json ? JSON.generate(value) : Lane.text(value, 0)
+        json && Literals.json?(value) ? Literals.json(value, 0) : Lane.text(value, 0)
       rescue UsageError => error
         raise InvalidRow.new(error.message.sub(/\Aparameter 0 /, ""), row, column)
-      rescue JSON::GeneratorError => error
-        raise InvalidRow.new("is no JSON: #{error.message}", row, column)
       end
     end
   end

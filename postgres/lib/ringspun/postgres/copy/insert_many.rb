@@ -44,7 +44,17 @@ module Ringspun
       ROWS = 1000
 
       WAYS = %i[auto copy insert].freeze
-      private_constant :FEW, :PARAMETERS, :ROWS, :WAYS
+
+      # Columns of json, also of domains made of it.
+      JSON_COLUMNS = <<~SQL
+        with recursive made(name, oid) as (
+          select attname, atttypid from pg_catalog.pg_attribute where attrelid = $1::regclass and attname = any($2) and attnum > 0
+          union all
+          select name, t.typbasetype from made join pg_catalog.pg_type t using (oid) where t.typtype = 'd'
+        )
+        select name from made where oid = any(array[114, 3802])
+      SQL
+      private_constant :FEW, :PARAMETERS, :ROWS, :WAYS, :JSON_COLUMNS
 
       # @param (see Inserting#insert_many)
       def initialize(table, rows, columns, on_conflict, returning, by)
@@ -59,7 +69,7 @@ module Ringspun
         @names = @columns.map(&:to_s)
         check_names
         @conflict = Conflict.sql(on_conflict, @names)
-        @returning = returning && " returning #{returning == :all ? "*" : Identifiers.list(Array(returning))}"
+        @returning = returning_sql(returning)
         @by = way(by)
       end
 
@@ -76,11 +86,12 @@ module Ringspun
 
       def copy_sql = "copy #{@table} (#{Identifiers.list(@columns)}) from stdin"
 
+      # @param look_up [#call] gets a statement and its parameters, and returns its Result
       # @yieldparam sql [String]
       # @yieldparam params [Array]
-      def each_statement
+      def each_statement(look_up)
         each_slice do |rows|
-          yield sql(rows.size), rows.flatten(1)
+          yield sql(rows.size), with_json(rows, look_up).flatten(1)
         end
       end
 
@@ -107,7 +118,28 @@ module Ringspun
         yield rows unless rows.empty?
       end
 
+      # An Array is json in a column of that, as COPY has it. Only where there is one the server is asked for those columns.
+      def with_json(rows, look_up)
+        return rows unless rows.any? { |row| row.any? { |value| list?(value) } }
+
+        @jsons ||= look_up.call(JSON_COLUMNS, [@table, @names]).rows.flatten.map { |name| @names.index(name) }
+        return rows if @jsons.empty?
+
+        rows.map do |row|
+          row.each_with_index.map { |value, at| list?(value) && @jsons.include?(at) ? Json.new(value.to_a) : value }
+        end
+      end
+
+      def list?(value) = value.is_a?(Array) || value.is_a?(Set)
+
       def slice = [PARAMETERS / @columns.size, ROWS].min
+
+      def returning_sql(wanted)
+        return unless wanted
+        raise UsageError, "returning: expected columns, or :all, got #{wanted.inspect}" if wanted == []
+
+        " returning #{wanted == :all ? "*" : Identifiers.list(Array(wanted))}"
+      end
 
       def way(by)
         rows_only = @conflict.nil? && @returning.nil?
@@ -190,6 +222,8 @@ module Ringspun
 
           def of(names, by:, update: nil)
             by = Array(by)
+            raise ArgumentError, "no columns" if by.empty?
+
             update = update == :all || update.nil? ? names - by.map(&:to_s) : Array(update)
             target = " on conflict (#{Identifiers.list(by)})"
             return "#{target} do nothing" if update.empty?
@@ -241,20 +275,17 @@ module Ringspun
         insert = InsertMany.new(table, rows, columns, on_conflict, returning, by)
         return insert.nothing if insert.empty?
         return copy_in(insert.copy_sql, insert, timeout:) if insert.copy?
-        return insert_by_one(insert, timeout) if insert.single?
+        return insert_by_statements(insert, timeout) if insert.single?
 
-        transaction(timeout:) do |t|
-          results = []
-          insert.each_statement { |sql, params| results << t.query(sql, *params) }
-          insert.answer_of(results)
-        end
+        transaction(timeout:) { |t| t.__send__(:insert_by_statements, insert, nil) }
       end
 
       private
 
-      def insert_by_one(insert, timeout)
+      def insert_by_statements(insert, timeout)
         results = []
-        insert.each_statement { |sql, params| results << query(sql, *params, timeout:) }
+        ask = ->(sql, params) { look_up(sql, params, timeout) }
+        insert.each_statement(ask) { |sql, params| results << query(sql, *params, timeout:) }
         insert.answer_of(results)
       end
     end

@@ -99,7 +99,7 @@ module Ringspun
         return unless statement.table
 
         columns = statement.columns || run(COPIED, [statement.table], left_until(deadline), false, false).value
-        columns && "select #{columns} from #{statement.table}"
+        "select #{columns} from #{statement.table}"
       end
 
       def due(timeout) = limit(timeout)&.then { |seconds| Postgres.now + seconds }
