@@ -55,6 +55,31 @@ class PostgresObserversTest < Minitest::Test
     end
   end
 
+  # Each COPY once, and nothing that is asked for it beside.
+  PLACES.each do |place|
+    define_method("test_copies_#{place}") do
+      told = []
+      __send__(place, on_statement: ->(execution) { told << execution }) do |client|
+        table = "seen_#{SecureRandom.hex(6)}"
+        client.execute("create table #{table} (id int)")
+        told.clear
+        client.copy_in("copy #{table} from stdin", [[1], [2]])
+        client.copy_out("copy #{table} to stdout") { nil }
+        client.copy_out("copy #{table} to stdout", StringIO.new)
+        client.insert_many(table, [[3]], columns: :id, by: :copy)
+        seen = told.map { |one| [one.kind, one.rows, one.affected] }
+        assert_equal [[:copy, 0, 2], [:copy, 2, 2], [:copy, 2, 2], [:copy, 0, 1]], seen
+        assert(told.all? { |one| [one.queue, one.wire, one.connection].all? && one.sql.start_with?("copy") }, told.inspect)
+        begin
+          assert_raises(Postgres::InvalidTextRepresentation) { client.copy_in("copy #{table} from stdin", [["x"]]) }
+          assert_equal [:copy, nil, Postgres::InvalidTextRepresentation], [told.last.kind, told.last.rows, told.last.error.class]
+        ensure
+          client.execute("drop table #{table}") unless client.is_a?(Postgres::Transaction)
+        end
+      end
+    end
+  end
+
   # Without what begins and ends transactions.
   def asked(all) = all.reject { |execution| execution.sql.match?(/\A(BEGIN|COMMIT|ROLLBACK)/) }
 

@@ -52,7 +52,7 @@ class PostgresParameterTextsTest < Minitest::Test
   end
 
   def test_arrays
-    { [] => "{}", [[], [nil]] => "{{},{NULL}}", [1, -(2**62) - 1, nil, true, false] => "{1,\"#{-(2**62) - 1}\",NULL,t,f}",
+    { [[], [nil]] => "{{},{NULL}}", [1, -(2**62) - 1, nil, true, false] => "{1,\"#{-(2**62) - 1}\",NULL,t,f}",
       ["", "NULL", "a\"b\\", "é"] => '{"","NULL","a\"b\\\\","é"}', [:a, { "a" => "\"" }] => '{"a","{\\"a\\":\\"\\\\\\"\\"}"}',
       ["é".encode("ISO-8859-1"), "abc".b] => '{"é","abc"}', ["\"" * 5000] => "{\"#{"\\\"" * 5000}\"}",
       [Ringspun::Postgres::Bytes.new("\xFF")] => nil }.each do |value, text|

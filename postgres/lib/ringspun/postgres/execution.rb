@@ -10,7 +10,7 @@ module Ringspun
     # @!attribute [r] sql
     #   @return [String] the statement, whole
     # @!attribute [r] kind
-    #   @return [Symbol] :query, :batch for each of a batch, :stream or :script
+    #   @return [Symbol] :query, :batch for each of a batch, :stream, :script or :copy
     # @!attribute [r] duration
     #   @return [Float] from the call until its value was there
     # @!attribute [r] queue

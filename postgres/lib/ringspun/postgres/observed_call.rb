@@ -58,6 +58,15 @@ module Ringspun
         @decoded += clock - began - inside
       end
 
+      # --- of a COPY ---
+
+      # @param rows [Integer] that came out
+      def copied(result, rows)
+        take(Lane.take_seen(result))
+        @rows = rows
+        @affected = result.affected
+      end
+
       # --- of all ---
 
       # What the extension has noted.
@@ -84,6 +93,7 @@ module Ringspun
         ended = Postgres.now
         return [execution(@sqls.first, ended, @rows || 0, @rows || 0)] if @kind == :stream
         return [script(value, ended)] if @kind == :script
+        return [execution(@sqls.first, ended, @rows || 0, @affected || 0)] if @kind == :copy
 
         @sqls.zip(value.is_a?(Array) ? value : [value]).map do |sql, result|
           @sent_at = @answered_at = nil

@@ -217,11 +217,19 @@ module Ringspun
       end
 
       def run_copy_in(statement, source, timeout, progress, &block)
-        own(limit(timeout)) { |session, left| session.__send__(:run_copy_in, statement, source, left, progress, &block) }
+        observed(:copy, statement.sql) do |call|
+          own(limit(timeout)) do |session, left|
+            session.__send__(:copy_in_on_lane, statement, source, left, progress, call, &block)
+          end
+        end
       end
 
       def run_copy_out(statement, sink, form, timeout, progress, &block)
-        own(limit(timeout)) { |session, left| session.__send__(:run_copy_out, statement, sink, form, left, progress, &block) }
+        observed(:copy, statement.sql) do |call|
+          own(limit(timeout)) do |session, left|
+            session.__send__(:copy_out_on_lane, statement, sink, form, left, progress, call, &block)
+          end
+        end
       end
 
       def limit(timeout) = timeout ? Postgres.seconds("timeout", timeout) : @config.timeout

@@ -119,7 +119,7 @@ module Ringspun
         raise ProtocolError, "the server has ended the COPY before it had all rows"
       end
 
-      # @return [Integer] rows
+      # @return [Result] which has the number of rows
       def conclude
         @rows.finish
         send_rows
@@ -130,7 +130,7 @@ module Ringspun
       def finish
         result = @lane.finish_copy_in(left)
         @done = true
-        result.affected
+        result
       rescue ServerError => error
         @done = true
         raise CopyRowError.locate(error, @rows.lines?)

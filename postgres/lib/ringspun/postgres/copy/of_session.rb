@@ -11,7 +11,24 @@ module Ringspun
 
       private
 
-      def run_copy_in(statement, source, timeout, progress)
+      def run_copy_in(statement, source, timeout, progress, &block)
+        return copy_in_on_lane(statement, source, timeout, progress, nil, &block) unless @observers
+
+        @observers.observe(:copy, [statement.sql], @lane) do |call|
+          copy_in_on_lane(statement, source, timeout, progress, call, &block)
+        end
+      end
+
+      def run_copy_out(statement, sink, form, timeout, progress, &block)
+        return copy_out_on_lane(statement, sink, form, timeout, progress, nil, &block) unless @observers
+
+        @observers.observe(:copy, [statement.sql], @lane) do |call|
+          copy_out_on_lane(statement, sink, form, timeout, progress, call, &block)
+        end
+      end
+
+      # @param call [ObservedCall, nil]
+      def copy_in_on_lane(statement, source, timeout, progress, call)
         check
         deadline = due(timeout)
         columns = typed_columns(statement, deadline) unless bytes?(source)
@@ -19,15 +36,18 @@ module Ringspun
         begun = true
         copy = CopyIn.new(@lane, CopyRows.new(options_for(statement, columns), width, columns), deadline, progress)
         source.nil? ? yield(copy) : copy.__send__(:take, source)
-        count = copy.__send__(:conclude)
+        result = copy.__send__(:conclude)
         done = true
-        count
+        call&.copied(result, 0)
+        result.affected
       ensure
         copy&.__send__(:close)
         leave_stream(false) if begun && !done
+        call&.take_notices(@lane) if begun
       end
 
-      def run_copy_out(statement, sink, form, timeout, progress, &block)
+      # @param call [ObservedCall, nil]
+      def copy_out_on_lane(statement, sink, form, timeout, progress, call, &block)
         check
         deadline = due(timeout)
         each = form == :array ? each_copied(statement, deadline, block) : each_bytes(sink, block)
@@ -35,9 +55,11 @@ module Ringspun
         begun = true
         result = take_copied(deadline, progress, &each)
         done = true
+        call&.copied(result, result.affected)
         result.affected
       ensure
         leave_stream(true) if begun && !done
+        call&.take_notices(@lane) if begun
       end
 
       # The server may wait for a lock before it begins.
@@ -98,7 +120,7 @@ module Ringspun
       def select_of(statement, deadline)
         return unless statement.table
 
-        columns = statement.columns || run(COPIED, [statement.table], left_until(deadline), false, false).value
+        columns = statement.columns || look_up(COPIED, [statement.table], left_until(deadline)).value
         "select #{columns} from #{statement.table}"
       end
 
