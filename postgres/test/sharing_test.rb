@@ -54,6 +54,15 @@ class PostgresSharingTest < Minitest::Test
     assert_operator worst, :<=, 0.05
   end
 
+  # It takes the setting as the connection begins, and the server never hears of it.
+  def test_a_pooler_that_drops_a_lock_timeout_gets_nothing_behind_a_write_either
+    worst = on_pooler(DroppingPooler) do |pool, machine|
+      know(pool, "await $1, $2", "0")
+      worst_beside(pool, machine) { pool.query("await $1, $2", "x", "30") }.tap { assert_equal 0, pool.metrics[:lock_waits] }
+    end.value
+    assert_operator worst, :<=, 0.05
+  end
+
   def test_what_has_met_a_lock_is_counted_and_runs_once_on_a_connection_of_its_own
     on_pool(lanes: 1) do |pool, machine|
       know(pool, "await $1, $2", "0")
@@ -174,10 +183,20 @@ class PostgresSharingTest < Minitest::Test
       stream.write("E", [body.bytesize + 4].pack("N"), body)
     end
   end
-  private_constant :Pooler
 
-  def on_pooler(**, &)
-    @server_class = Pooler
+  # As PgBouncer does with `ignore_startup_parameters`.
+  class DroppingPooler < ScriptedServer
+    private
+
+    def talk(stream)
+      @settings[stream].delete("lock_timeout")
+      super
+    end
+  end
+  private_constant :Pooler, :DroppingPooler
+
+  def on_pooler(server_class = Pooler, **, &)
+    @server_class = server_class
     on_pool(**, &)
   end
 

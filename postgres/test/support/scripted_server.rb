@@ -19,6 +19,7 @@ require "socket"
 #   mute $1            says nothing any more
 #   open $1            leaves a transaction open
 #   alter $1           changes the session, and says so
+#   show lock_timeout  with which the client has begun
 #   begin, commit, rollback, savepoint, release, discard
 class ScriptedServer
   ADDRESS = "/scripted/.s.PGSQL.5432"

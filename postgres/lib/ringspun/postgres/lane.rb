@@ -9,7 +9,10 @@ module Ringspun
     # @api private
     class Lane
       TERMINATE = "X\0\0\0\4"
-      private_constant :TERMINATE
+
+      # How long a statement waits for a lock.
+      BOUND = "show lock_timeout"
+      private_constant :TERMINATE, :BOUND
 
       # What {CancelRequest} needs to know of the connection.
       attr_reader :session
@@ -40,9 +43,7 @@ module Ringspun
         lane.settings = session.settings
         lane.live(config.max_lifetime * (0.9 + (rand / 5)))
         lane.thread = Thread.current
-        # How long the way to the server takes must be known, to know a slow statement.
-        raise Postgres.lost(lane.loss, false) if shared && !lane.ping(nil)
-
+        try(lane, config) if shared
         lane.types = config.types
         lane.decoders = config.types.decoders(lane)
         ready = lane
@@ -63,6 +64,20 @@ module Ringspun
         retry
       end
       private_class_method :begin_session
+
+      # How long the way to the server takes must be known, to know a slow statement. On the same way it is seen whether waits for
+      # locks are short: a pooler may have dropped that without a word.
+      def self.try(lane, config)
+        taken = config.sharing.bounded? ? lane.query(BOUND, [], nil, false, true) : lane.ping(nil)
+        # As where this process was stopped for a while.
+        taken = lane.query(BOUND, [], nil, false, true) while taken == :quiet && lane.ping(nil)
+        raise Postgres.lost(lane.loss, false) if !taken || taken.is_a?(Symbol)
+        return if taken == true || taken.value == "#{LOCK_TIMEOUT}ms"
+
+        config.sharing.unbounded
+        lane.bounded = false
+      end
+      private_class_method :try
 
       # Something may have to wait here that is not sent. The extension calls it.
       def watch = @keeper&.watch(self)

@@ -220,6 +220,7 @@ class ScriptedServer
       case command_of(sql)
       when "echo", "work", "await" then %w[nonce]
       when "rows" then %w[nonce number]
+      when "show" then %w[lock_timeout]
       else []
       end
     end
@@ -242,6 +243,7 @@ class ScriptedServer
       when "mute" then fall_silent
       when "open" then @status = "T" and []
       when "alter" then []
+      when "show" then [[@settings.key?("lock_timeout") ? "#{@settings["lock_timeout"]}ms" : "0"]]
       else transact(command, portal) && []
       end
     end
