@@ -44,11 +44,27 @@ static VALUE key_of(VALUE sql, VALUE declared) {
     return rb_str_cat(key, RSTRING_PTR(declared), RSTRING_LEN(declared));
 }
 
+static uint32_t schema_of(const rpg_lane *lane) { return rpg_schema + lane->schema; }
+
+/* One that was made before the schema has changed. Whoever is under way with it keeps the types by which its parameters were
+ * written, and parses it anew. */
+static VALUE drop_outdated(rpg_lane *lane, VALUE key, VALUE found) {
+    rpg_statement *statement = rpg_statement_get(found);
+    if (RB_LIKELY(statement->schema == schema_of(lane))) return found;
+    if (statement->name_len > 0) rpg_put_text(&lane->closes, statement->name, statement->name_len);
+    statement->name_len = 0;
+    statement->used = false;
+    rb_hash_delete(lane->statements, key);
+    return Qnil;
+}
+
 VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql, VALUE declared) {
     VALUE key = key_of(sql, declared), statement = rb_hash_lookup(lane->statements, key);
+    if (!NIL_P(statement)) statement = drop_outdated(lane, key, statement);
     if (NIL_P(statement)) {
         sql = rb_str_new_frozen(sql);
         statement = rpg_statement_new(sql, declared, lane->decoders);
+        rpg_statement_get(statement)->schema = schema_of(lane);
         rpg_statement_know(rpg_statement_get(statement), rpg_histories_find(lane->histories, sql));
         make_room(lane);
         rb_hash_aset(lane->statements, NIL_P(declared) ? rpg_statement_get(statement)->sql : key, statement);

@@ -96,6 +96,8 @@ typedef struct rpg_lane {
     uint32_t runs_len;
     uint32_t runs_capacity;
     size_t runs_bytes;
+    uint32_t schema;            /* how often its session has made temporary tables */
+    bool changed_schema;        /* in the transaction that goes on, for all */
     uint32_t cache;             /* statements that it knows at most */
     uint32_t named;             /* names given so far */
     char prefix[12];            /* of the names */

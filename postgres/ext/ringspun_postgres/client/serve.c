@@ -141,12 +141,38 @@ static bool changes_session(rpg_span tag) {
     return false;
 }
 
+static bool is_one_of(rpg_span text, const char *const *words) {
+    for (; *words; words++) {
+        if (begins_with(text, *words)) return true;
+    }
+    return false;
+}
+
+/* Whether a statement may mean something else now, as where a column has another type. */
+static bool changes_schema(rpg_span tag) {
+    static const char *const ways[] = {"CREATE ", "ALTER ", "DROP ", NULL};
+    static const char *const others[] = {"INDEX", "ROLE", "SEQUENCE", "TRIGGER", "POLICY", "DATABASE", "STATISTICS", NULL};
+    if (!is_one_of(tag, ways)) return false;
+    const uint8_t *space = memchr(tag.bytes, ' ', tag.len);
+    size_t before = (size_t)(space - tag.bytes) + 1;
+    return !is_one_of((rpg_span){tag.bytes + before, tag.len - before}, others);
+}
+
+/* Until it is committed others do not see it, and what is rolled back is as it was. */
+static void note_schema(rpg_lane *lane, rpg_span tag, const rpg_verdict *verdict) {
+    bool changes = changes_schema(tag), of_session = verdict->of_session && begins_with(tag, "CREATE");
+    if (changes && of_session) lane->schema++;
+    else if (changes || (lane->changed_schema && begins_with(tag, "ROLLBACK"))) rpg_schema++;
+    lane->changed_schema |= changes && !of_session;
+}
+
 static void take_tag(rpg_lane *lane, rpg_request *request, const rpg_message *message) {
     static const rpg_verdict none = {0};
     rpg_span tag;
     if (!rpg_read_complete(message, &tag)) return;
     const rpg_verdict *verdict = NIL_P(request->statement) ? &none : &rpg_statement_get(request->statement)->verdict;
     lane->left_state |= verdict->leaves || (changes_session(tag) && !verdict->ends_with_transaction);
+    note_schema(lane, tag, verdict);
     request->tag_len = (uint8_t)(tag.len < RPG_TAG_MAX ? tag.len : RPG_TAG_MAX);
     memcpy(request->tag, tag.bytes, request->tag_len);
 }
@@ -191,6 +217,10 @@ static taken take_row(rpg_lane *lane, rpg_request *request, size_t from, size_t 
  * rolled back with it, so no more is taken, whatever the server says of it. */
 static taken take_ready(rpg_lane *lane, rpg_request *request, const rpg_message *message) {
     if (!rpg_read_ready(message, &lane->status)) return WRONG;
+    if (RB_UNLIKELY(lane->changed_schema && lane->status == 'I')) {
+        lane->changed_schema = false;
+        rpg_schema++;
+    }
     bool unsafe = lane->shared ? rpg_is_unsafe(lane) : !lane->renewing && rpg_settings_unreadable(&lane->settings).len > 0;
     if (!unsafe) return TAKEN;
     request->unsafe = true;

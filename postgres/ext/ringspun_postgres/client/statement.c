@@ -27,6 +27,8 @@ static const rb_data_type_t statement_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
+uint32_t rpg_schema;
+
 VALUE rpg_statement_new(VALUE sql, VALUE declared, VALUE decoders) {
     rpg_statement *statement;
     VALUE self = TypedData_Make_Struct(cStatement, rpg_statement, &statement_type, statement);

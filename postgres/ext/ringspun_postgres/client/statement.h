@@ -31,11 +31,16 @@ typedef struct {
     bool used;
     bool recent;                /* used since the lane last looked for one to forget */
     rpg_verdict verdict;        /* by its text */
+    uint32_t schema;            /* how often that had changed when it was made */
     uint32_t named;             /* the number in its name */
     uint8_t name_len;           /* 0: it has none yet */
     char name[RPG_NAME_MAX];
     char what[RPG_WHAT_MAX];    /* its strand waits for; empty: nobody has asked */
 } rpg_statement;
+
+/* How often a statement of this process has changed what tables, types or functions there are. A server keeps the types of a
+ * parameter as they were when a name was given, and makes of a text what that type makes of it. */
+extern uint32_t rpg_schema;
 
 VALUE rpg_statement_new(VALUE sql, VALUE declared, VALUE decoders);
 rpg_statement *rpg_statement_get(VALUE self);
