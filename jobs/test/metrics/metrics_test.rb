@@ -26,7 +26,7 @@ class MetricsTest < Minitest::Test
     storage.push([Storage::Push.new("c", entry, nil, storage.time + 100)])
     storage.pause("c")
     storage.announce("host:1:aa", { "concurrency" => 10 }, [["1", "c", entry, 1.0]])
-    storage.counters(processed: 7, failed: 2)
+    storage.counters(processed: 7, failed: 2, twice: 3)
     storage.measure([Storage::Measure.new(29_000_000, "Work", 4, 1, 400_010, { 0 => 1, 2 => 1, 25 => 1 })])
   end
 
@@ -43,7 +43,7 @@ class MetricsTest < Minitest::Test
     fill
     text = Jobs::Metrics.text(storage)
     values = values(text)
-    assert_equal({ "processed_total" => 7.0, "failed_total" => 2.0, 'set_size{set="scheduled"}' => 1.0,
+    assert_equal({ "processed_total" => 7.0, "failed_total" => 2.0, "ran_twice_total" => 3.0, 'set_size{set="scheduled"}' => 1.0,
                    'set_size{set="retries"}' => 0.0, 'set_size{set="dead"}' => 0.0, "in_flight" => 0.0,
                    'queue_size{queue="a\\\\\\"\\nb?"}' => 1.0,
                    'queue_size{queue="c"}' => 1.0, 'queue_paused{queue="c"}' => 1.0, "processes" => 1.0, "busy" => 1.0,

@@ -382,6 +382,22 @@ class RedisFailureTest < RedisCase
     assert_equal [["{}", JOB], 0], [queued, call("EXISTS", "unique:free")]
   end
 
+  # Somebody else has used the name. The other queues are counted and served all the same.
+  def test_a_queue_that_is_no_list_is_told_and_the_others_go_on
+    storage.push([push_of, push_of(queue: "other", priority: 5), push_of(queue: "levels")])
+    call("SADD", "queues", "bad")
+    call("SET", "queue:bad", "no list")
+    call("SET", "ringspun:levels:levels", "no set")
+    call("SADD", "ringspun:lists:#{NODE}", "bad")
+    call("SADD", "ringspun:nodes", NODE)
+    call("SET", "queue:backup::#{NODE}::bad", "no list")
+    stats = storage.stats
+    assert_equal [{ "bad" => 0, "default" => 1, "levels" => 1, "other" => 1 }, 3, 0, %w[bad levels]],
+                 stats.values_at(:queues, :enqueued, :in_flight, :unreadable)
+    assert_equal [JOB], storage.fetch(NODE, %w[bad default], 9).map(&:entry)
+    assert_empty storage.wait_any(NODE, %w[bad], 0.01) # must pass
+  end
+
   def test_a_list_that_is_none_costs_no_job
     storage.push([push_of])
     call("SET", "queue:backup::#{NODE}::default", "no list")

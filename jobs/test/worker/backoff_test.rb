@@ -448,7 +448,9 @@ class WorkerBackoffTest < Minitest::Test
       assert_match(/jid=a1 .*taken away: others have run it, or will/, lines.to_s)
       assert_equal 0, storage.stats[:processed]
       storage.mend
+      yield_slowly { storage.stats[:twice] == 1 }
     end
+    assert_equal 1, storage.stats[:twice]
   end
 
   def test_locks_of_a_storage_that_is_away

@@ -30,8 +30,9 @@ module Ringspun
       # The sets for jobs that are in no queue.
       SETS = %i[schedule retry dead].freeze
 
-      # What {#stats} returns, beside the queues.
-      STATS = %i[processed failed enqueued scheduled retries dead in_flight nodes].freeze
+      # What {#stats} returns, beside the queues. `twice`: how many runs were of jobs that were taken away from a living process,
+      # for its lease had run out, so that these jobs ran again elsewhere.
+      STATS = %i[processed failed enqueued scheduled retries dead in_flight nodes twice].freeze
 
       # After so many seconds without a lease and without jobs a node is forgotten.
       FORGET_SECONDS = 60
@@ -339,7 +340,8 @@ module Ringspun
       # @since 0.1.0
       def queues(connection: nil) = missing(:queues)
 
-      # @return [Hash{Symbol => Integer, Hash}] {STATS}, and under :queues the size of each queue
+      # @return [Hash{Symbol => Integer, Hash, Array}] {STATS}; under :queues the size of each queue; and under :unreadable the queues
+      #   that cannot be read, for something else has their place in the storage
       # @since 0.1.0
       def stats(connection: nil) = missing(:stats)
 
@@ -460,7 +462,7 @@ module Ringspun
       # @return [nil]
       # @raise [UnknownOutcomeError]
       # @since 0.1.0
-      def counters(processed: 0, failed: 0, connection: nil) = missing(:counters)
+      def counters(processed: 0, failed: 0, twice: 0, connection: nil) = missing(:counters)
 
       # Forgets the oldest dead jobs, so that at most `count` stay, and those that have been dead for more than `seconds`.
       #

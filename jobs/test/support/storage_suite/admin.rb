@@ -4,7 +4,8 @@ module StorageSuite
   # What looks into the storage and what a person changes there.
   module Admin
     def test_statistics
-      empty = { processed: 0, failed: 0, enqueued: 0, scheduled: 0, retries: 0, dead: 0, in_flight: 0, nodes: 0, queues: {} }
+      empty = { processed: 0, failed: 0, enqueued: 0, scheduled: 0, retries: 0, dead: 0, in_flight: 0, nodes: 0, twice: 0,
+                queues: {}, unreadable: [] }
       assert_equal empty, storage.stats
       push("a", "b", "c", "d", "e", "f")
       push("z", queue: "x::y")
@@ -14,7 +15,7 @@ module StorageSuite
       storage.fail(NODE, [failed(b, to: :retry, delay: 100), failed(c, to: :dead), failed(d, to: :schedule, delay: 100)])
       storage.counters(processed: 10, failed: 20)
       assert_equal({ processed: 13, failed: 22, enqueued: 2, scheduled: 2, retries: 1, dead: 1, in_flight: 1, nodes: 1,
-                     queues: { "default" => 1, "x::y" => 1 } }, storage.stats)
+                     twice: 0, queues: { "default" => 1, "x::y" => 1 }, unreadable: [] }, storage.stats)
     end
 
     def test_all_queues_to_which_anybody_has_pushed
@@ -153,6 +154,12 @@ module StorageSuite
       assert_equal [%w[one x::y], %w[b]], [storage.paused, jids(fetch(queues: %w[one two]))]
       storage.resume("one")
       assert_equal [%w[x::y], %w[a]], [storage.paused, jids(fetch(queues: %w[one two]))]
+    end
+
+    def test_counts_of_all_kinds_add_up
+      storage.counters(processed: 2, failed: 1, twice: 3)
+      storage.counters(twice: 1)
+      assert_equal [2, 1, 4, []], storage.stats.values_at(:processed, :failed, :twice, :unreadable)
     end
 
     def test_limits_hold_over_all_nodes

@@ -21,6 +21,7 @@ module Ringspun
           @lines = []
           totals
           queues
+          unreadable
           processes
           classes
           "#{@lines.join("\n")}\n"
@@ -32,6 +33,8 @@ module Ringspun
           stats = @sample.stats
           metric("processed_total", "counter", "Jobs that have ended well or failed.", [[{}, stats[:processed]]])
           metric("failed_total", "counter", "Runs that have failed.", [[{}, stats[:failed]]])
+          metric("ran_twice_total", "counter", "Runs of jobs that ran elsewhere as well, for a lease had run out.",
+                 [[{}, stats[:twice]]])
           metric("set_size", "gauge", "Jobs in no queue.", SETS.map { |name, set| [{ set: name }, stats[set]] })
           metric("in_flight", "gauge", "Jobs that processes have fetched and not finished.", [[{}, stats[:in_flight]]])
         end
@@ -45,6 +48,11 @@ module Ringspun
                  latencies.select { |_, seconds| seconds })
           metric("queue_paused", "gauge", "1: workers pass over the queue.",
                  @sample.queues.map { |queue| [{ queue: }, @sample.paused.include?(queue) ? 1 : 0] })
+        end
+
+        def unreadable
+          metric("queue_unreadable", "gauge", "1: something else has the queue's place in the storage.",
+                 @sample.stats[:unreadable].map { |queue| [{ queue: }, 1] })
         end
 
         def processes

@@ -57,7 +57,7 @@ module Ringspun
           quiet = @control.quiet?
           info = info(quiet).merge("rtt_us" => (round_trip * 1_000_000).round, "rss" => kilobytes)
           @storage.announce(@node, info, work, connection: connection)
-          @runs.count_dropped(@storage, connection)
+          @runs.count_unseen(@storage, connection)
           send_measures(connection)
           @shown_at = @lease.now
           @shown_quiet = quiet

@@ -149,7 +149,7 @@ module Ringspun
           Ringspun.shield(deadline: FAREWELL_SECONDS) do
             @parts&.heartbeat&.stop
             @parts&.acker&.send_once(@runs.to_a.select(&:outcome))
-            @runs.count_dropped(@storage)
+            @runs.count_unseen(@storage)
             @storage.leave(@node)
             @storage.retract(@node)
             send_measures

@@ -22,7 +22,7 @@ module Ringspun
           @all = {}.compare_by_identity # run => whether its job is from the quarantine
           @number = 0
           @counts = Hash.new(0)
-          @dropped = 0
+          @dropped = @twice = 0
           @quarantined = 0
         end
 
@@ -70,15 +70,18 @@ module Ringspun
           runs.each { |run| run.outcome ||= Outcome.returned(run.fetched, run.jid) }
         end
 
-        # Adds the jobs that were dropped since the last call to the storage's count of failures. May switch strands.
+        # Adds what the storage does not see to its counts: the jobs that were dropped since the last call, as failures, and the
+        # runs of jobs that were taken away meanwhile. May switch strands.
         #
         # @param connection [Object, nil] of the storage
         # @raise [UnavailableError] nothing was counted; they stay for the next call
-        def count_dropped(storage, connection = nil)
+        def count_unseen(storage, connection = nil)
           dropped, @dropped = @dropped, 0
-          storage.counters(failed: dropped, connection: connection) if dropped.positive?
+          twice, @twice = @twice, 0
+          storage.counters(failed: dropped, twice: twice, connection: connection) if dropped.positive? || twice.positive?
         rescue UnavailableError
           @dropped += dropped
+          @twice += twice
           raise
         end
 
@@ -103,8 +106,10 @@ module Ringspun
           @log.event(:error, "the end of a run cannot be told", jid: run.jid, error: error.class.name)
         end
 
+        # One that goes back of itself has not begun; one that goes back because it was asked has.
         def taken_away(run)
           @counts[:taken_away] += 1
+          @twice += 1 unless run.outcome.kind == :returned && run.asked.nil?
           @log.event(:warn, "taken away: others have run it, or will", jid: run.jid, class: run.class_name, queue: run.queue)
         end
 

@@ -123,9 +123,10 @@ module Ringspun
           nodes = @storage.nodes
           return tell_all(stats, paused, nodes) if json?
 
-          queues(stats[:queues], paused)
+          queues(stats, paused)
           processes(nodes)
           say(Storage::STATS.first(7).map { |name| "#{name.name.tr("_", " ")} #{stats[name]}" }.join(", "))
+          say("#{stats[:twice]} ran twice, for their process had lost its lease") if stats[:twice].positive?
           SUCCESS
         end
 
@@ -136,8 +137,12 @@ module Ringspun
           SUCCESS
         end
 
-        def queues(sizes, paused)
-          rows = (sizes.keys | paused).sort.map { |queue| [queue, sizes.fetch(queue, 0), ("paused" if paused.include?(queue))] }
+        def queues(stats, paused)
+          sizes = stats[:queues]
+          rows = (sizes.keys | paused).sort.map do |queue|
+            state = stats[:unreadable].include?(queue) ? "no list: its key holds something else" : ("paused" if paused.include?(queue))
+            [queue, sizes.fetch(queue, 0), state]
+          end
           table(["queue", "waiting", nil], rows)
         end
 

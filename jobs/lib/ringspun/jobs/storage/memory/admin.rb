@@ -17,8 +17,8 @@ module Ringspun
               queues = @queues.sort.to_h.transform_values(&:size)
               numbers = [@counts[:processed], @counts[:failed], queues.each_value.sum,
                          *@sets.values_at(:schedule, :retry, :dead).map(&:size),
-                         @lists.each_value.sum { |lists| lists.each_value.sum(&:size) }, @lists.size]
-              { **STATS.zip(numbers).to_h, queues: queues }
+                         @lists.each_value.sum { |lists| lists.each_value.sum(&:size) }, @lists.size, @counts[:twice]]
+              { **STATS.zip(numbers).to_h, queues: queues, unreadable: [] }
             end
           end
 
@@ -111,10 +111,11 @@ module Ringspun
           end
 
           # (see Storage#counters)
-          def counters(processed: 0, failed: 0, connection: nil)
+          def counters(processed: 0, failed: 0, twice: 0, connection: nil)
             synchronize do
               @counts[:processed] += processed
               @counts[:failed] += failed
+              @counts[:twice] += twice
             end
             nil
           end

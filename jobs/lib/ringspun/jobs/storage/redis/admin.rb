@@ -16,8 +16,8 @@ module Ringspun
 
           # (see Storage#stats)
           def stats(connection: nil)
-            *numbers, queues = call(connection, Script[:stats].command(@prefix), again: true)
-            { **STATS.zip(numbers).to_h, queues: queues.each_slice(2).sort.to_h }
+            *numbers, queues, unreadable = call(connection, Script[:stats].command(@prefix), again: true)
+            { **STATS.zip(numbers).to_h, queues: queues.each_slice(2).sort.to_h, unreadable: unreadable.sort }
           end
 
           # (see Storage#list)
@@ -105,8 +105,8 @@ module Ringspun
           end
 
           # (see Storage#counters)
-          def counters(processed: 0, failed: 0, connection: nil)
-            call(connection, Script[:count].command(@prefix, processed, failed))
+          def counters(processed: 0, failed: 0, twice: 0, connection: nil)
+            call(connection, Script[:count].command(@prefix, processed, failed, twice))
             nil
           end
 

@@ -117,10 +117,13 @@ module Ringspun
             @prioritized = replies.pop == 1
             # Out of memory, the server refuses BLMOVE, which has the flag DENYOOM, although a move needs no memory. A script may
             # move. https://redis.io/docs/latest/develop/reference/errors/common/oom/
-            return nap(gate, [seconds, LOOK_SECONDS].min) if replies[1].is_a?(FullError)
+            return nap(gate, [seconds, LOOK_SECONDS].min) if replies[1].is_a?(FullError) || no_list?(replies[1])
 
             moved(node, queue, register, *replies, connection)
           end
+
+          # Whether something else has the place of the queue, see {Storage#stats}. The other queues are served all the same.
+          def no_list?(reply) = reply.is_a?(StorageError) && reply.message.include?("WRONGTYPE")
 
           # A job that has come is in flight here, even if the server has refused to register the list: nobody else could find it.
           def moved(node, queue, register, registered, entry, paused, connection)

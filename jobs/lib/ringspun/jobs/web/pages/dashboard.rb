@@ -8,7 +8,7 @@ module Ringspun
       # @api private
       class Dashboard < Page
         NUMBERS = { processed: "Processed", failed: "Failed", enqueued: "Enqueued", in_flight: "In flight",
-                    scheduled: "Scheduled", retries: "Retries", dead: "Dead" }.freeze
+                    scheduled: "Scheduled", retries: "Retries", dead: "Dead", twice: "Ran twice" }.freeze
         HEADS = { "Queue" => nil, "Waiting" => "number", "Latency" => "number" }.freeze
 
         def title = "Dashboard"

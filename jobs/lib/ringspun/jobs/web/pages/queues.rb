@@ -41,7 +41,9 @@ module Ringspun
 
         def served = @served ||= Served.new(sample.nodes)
 
+        # Something else may have the place of the queue: nobody can enqueue into it or take from it.
         def state(name, size, paused)
+          return "cannot be read: its key holds something else" if sample.stats[:unreadable].include?(name)
           return "paused" if paused
 
           size.positive? && served.unserved([name]).any? ? "waiting" : "running"

@@ -23,8 +23,8 @@ end
 local function take(from, queue, count, moved)
   local to = backup(node, queue)
   while count > 0 do
-    local some = redis.call('LRANGE', from, -math.min(count, 1000), -1)
-    if #some == 0 then break end
+    local some = redis.pcall('LRANGE', from, -math.min(count, 1000), -1)
+    if #some == 0 then break end -- or an error: a queue whose key has another type is no reason to stop serving the others
     local oldest_first = {}
     for i = #some, 1, -1 do
       oldest_first[#oldest_first + 1] = some[i]

@@ -118,11 +118,12 @@ local function line_up(queue, entry, push)
   return to_level(queue, level, entry, push)
 end
 
--- The lists of a queue in the order in which they are fetched from.
+-- The lists of a queue in the order in which they are fetched from. Where the set of levels has another type, an error is a table
+-- without members.
 local function lists_of_queue(queue)
   local lists = {}
   for _, range in ipairs({ { '-inf', '(0' }, { '(0', '+inf' } }) do
-    for _, level in ipairs(redis.call('ZRANGEBYSCORE', levels_key(queue), range[1], range[2])) do
+    for _, level in ipairs(redis.pcall('ZRANGEBYSCORE', levels_key(queue), range[1], range[2])) do
       lists[#lists + 1] = level_key(queue, level)
     end
     if range[1] == '-inf' then lists[#lists + 1] = queue_key(queue) end
@@ -132,7 +133,7 @@ end
 
 -- Forgets the levels of a queue in which there are no jobs any more.
 local function forget_levels(queue)
-  for _, level in ipairs(redis.call('ZRANGE', levels_key(queue), 0, -1)) do
+  for _, level in ipairs(redis.pcall('ZRANGE', levels_key(queue), 0, -1)) do
     if redis.call('EXISTS', level_key(queue, level)) == 1 then return end
     redis.call('ZREM', levels_key(queue), level)
   end
