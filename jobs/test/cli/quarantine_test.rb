@@ -51,9 +51,10 @@ class QuarantineCommandTest < CommandCase
 
   def worker = start.tap { |one| one.await(/the worker is ready/) }
 
-  def push(job_class, *names)
+  def push(job_class, *names, **fields)
     pushes = names.map do |name|
-      entry = Jobs::Wire.dump({ "class" => job_class, "args" => [name], "queue" => "default", "jid" => name, "retry" => true })
+      entry = Jobs::Wire.dump({ "class" => job_class, "args" => [name], "queue" => "default", "jid" => name, "retry" => true,
+                                **fields.transform_keys(&:to_s) })
       Storage::Push.new(queue: "default", entry:, jid: name)
     end
     storage.push(pushes)
@@ -109,6 +110,19 @@ class QuarantineCommandTest < CommandCase
     assert_equal [%w[report], 0, 1], [ended, *storage.stats.values_at(:dead, :processed)]
     assert_equal [["report"]], (storage.list("elsewhere", 0, 9).map { |job| JSON.parse(job.entry)["args"] })
     assert_equal 0, last.finish.exitstatus, last.lines.join
+  end
+
+  def test_one_that_is_not_tried_again_ends_its_process_once
+    push("Poison", "never", retry: false)
+    push("Poison", "zero", retry: 0)
+    push("Poison", "twice", retry: 0, ringspun_deaths: 1)
+    second = killed_with(3)
+    let_go("Poison")
+    dead = Array.new(3) { second.await(/jid=(\w+) .* dead$/)[1] }
+    assert_equal %w[never twice zero], dead.sort
+    assert_equal %w[never twice twice zero], call("LRANGE", "begun", 0, -1).sort
+    assert_equal [3, 0, 0], storage.stats.values_at(:dead, :enqueued, :in_flight)
+    assert_equal 0, second.finish.exitstatus, second.lines.join
   end
 
   def test_poison_jobs_among_many

@@ -38,11 +38,19 @@ class JobTest < Minitest::Test
       { keep_result: 1e17 } => /keep_result must be at most 31622400 seconds, a year/,
       { dead: nil } => /dead must be/, { backtrace: 0 } => /backtrace must be/,
       { unique_for: 0 } => /unique_for must be/, { unique_for: "60" } => /unique_for/, { unique_until: :end } => /success, start/,
+      { deaths: -1 } => /deaths must be how often/,
       { tags: "a" } => /an Array of Strings/, { at: 5 } => /no option :at/ }.each do |options, reason|
       error = assert_raises(InvalidJobError, options.inspect) { job_class.job_options(**options) }
       assert_match reason, error.message
     end
   end
+
+  def test_how_often_a_job_may_end_its_process_stands_in_its_entry
+    entry = ->(**options) { template_class.new("A", { queue: "default", **options }).job([], false)["ringspun_deaths"] }
+    assert_equal [nil, 0, 7], [entry.call, entry.call(deaths: 0), entry.call(deaths: 7)]
+  end
+
+  def template_class = Ringspun::Jobs.const_get(:Template)
 
   def test_what_a_class_says_of_failures_is_inherited
     parent = job_class do

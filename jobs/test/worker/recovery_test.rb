@@ -193,6 +193,39 @@ class WorkerRecoveryTest < Minitest::Test
     assert_equal 2, lines.all.grep(/jid=poison .*died \(SIGKILL\); it runs isolated again/).size
   end
 
+  # Nobody knows what it has done, and whoever says that it is not tried again wants no second run.
+  def test_one_that_is_not_tried_again_does_not_run_in_the_quarantine
+    with_quarantine(queues: %w[other]) do
+      died(note("never", retry: false), note("zero", retry: 0), note("for", retry: 0, retry_for: 60), note("innocent"))
+      yield_slowly { storage.stats[:dead] == 2 }
+      until_done
+      assert_equal [{ "innocent" => 1, "for" => 1 }, { dead: 2, done: 2 }], [@runs, worker.counts]
+      jobs = dead.to_h { |text| JSON.parse(text).then { |job| [job["jid"], job.values_at("error_class", "queue")] } }
+      assert_equal %w[never zero].to_h { |jid| [jid, ["Ringspun::Jobs::Worker::Isolation::DiedError", "default"]] }, jobs
+      assert_match(/its process has ended while it ran, and it is not run again/, JSON.parse(dead.first)["error_message"])
+      assert_equal %i[taken_over dead], storage.history("zero").map(&:kind)
+    end
+  end
+
+  def test_where_no_job_is_tried_again_none_runs_in_the_quarantine
+    with_quarantine(queues: %w[other], retries: 0) do
+      died(note("a"), note("b", retry: 1))
+      until_done
+      assert_equal [{ "b" => 1 }, { dead: 1, done: 1 }], [@runs, worker.counts]
+    end
+  end
+
+  # What the job says comes before the settings, and before that it is not tried again.
+  def test_how_often_a_job_may_end_its_process_is_an_option
+    with_quarantine(->(jids) { :die if jids.include?("poison") }, queues: %w[other], deaths: 9) do
+      died(note("poison", retry: 0, ringspun_deaths: 2), note("none", ringspun_deaths: 0), note("odd", ringspun_deaths: "x"))
+      yield_slowly { storage.stats[:dead] == 2 }
+      until_done
+      assert_equal [{ "odd" => 1 }, { died: 1, dead: 2, done: 1 }], [@runs, worker.counts]
+      assert_equal 2, @quarantine.begun.count(%w[poison])
+    end
+  end
+
   # Takes it so often from the quarantine and dies.
   def lose_workers(times, isolated: false)
     times.times do |number|

@@ -340,7 +340,7 @@ module Ringspun
       # @since 0.1.0
       def queues(connection: nil) = missing(:queues)
 
-      # @return [Hash{Symbol => Integer, Hash, Array}] {STATS}; under :queues the size of each queue; and under :unreadable the queues
+      # @return [Hash{Symbol => Integer, Hash, Array}] {STATS}; under :queues the size of each queue; and under :unreadable those
       #   that cannot be read, for something else has their place in the storage
       # @since 0.1.0
       def stats(connection: nil) = missing(:stats)

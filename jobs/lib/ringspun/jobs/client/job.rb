@@ -47,6 +47,8 @@ module Ringspun
         # @option values [Array<String>] :tags what dashboards show beside the job
         # @option values [Integer] :priority from -100 to 100: of the jobs of a queue those with the smallest one run first; the
         #   default is 0
+        # @option values [Integer] :deaths how often a job may end its process while it is isolated in it, until it is dead; 0: it
+        #   does not run again when its process has ended, which is so without this option where `retry` is false or 0
         # @option values [Numeric] :keep_result seconds for which {Jobs.result} has what `perform` has returned, as it comes out
         #   of JSON
         # @return [Hash{Symbol => Object}] {#options}

@@ -77,6 +77,10 @@ module Ringspun
         span(name, value).then { |seconds| seconds <= most ? seconds : refuse(name, value, "at most #{most} seconds, a year") }
       end
 
+      def deaths(name, value)
+        value.is_a?(Integer) && !value.negative? ? value : refuse(name, value, "how often, an Integer")
+      end
+
       def priority(name, value)
         known = value.is_a?(Integer) && value.abs <= PRIORITY_MAX
         known ? value : refuse(name, value, "an Integer from -#{PRIORITY_MAX} to #{PRIORITY_MAX}")
@@ -104,7 +108,7 @@ module Ringspun
       # For a class.
       CLASS = { queue: :queue, retry: :retries, retry_queue: :queue, retry_for: :span, dead: :flag, backtrace: :lines,
                 unique_for: :unique_for, unique_until: :unique_until, after_commit: :flag, tags: :texts,
-                keep_result: :keep_result, priority: :priority }.freeze
+                keep_result: :keep_result, priority: :priority, deaths: :deaths }.freeze
       # For a job.
       ALL = { **CLASS, unique_token: :text, in: :seconds, at: :time, connection: :connection }.freeze
       DEFAULTS = { queue: "default", retry: true }.freeze

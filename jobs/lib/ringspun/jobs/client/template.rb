@@ -110,7 +110,7 @@ module Ringspun
       def extras
         extras = { "retry_queue" => @options[:retry_queue], "retry_for" => @options[:retry_for],
                    "backtrace" => @options[:backtrace], "tags" => @options[:tags],
-                   "keep_result" => @options[:keep_result], Wire::PRIORITY => @priority }
+                   "keep_result" => @options[:keep_result], Wire::PRIORITY => @priority, Wire::DEATHS => @options[:deaths] }
         extras.delete_if { |_name, value| !value || value == [] }
         extras["dead"] = false if @options[:dead] == false
         extras["wrapped"] = @options[:wrapped] if @options[:wrapped]

@@ -23,6 +23,9 @@ module Ringspun
       # this.
       PRIORITY_MAX = 100
 
+      # The field that says how often a job may end its process, see {Job::ClassMethods#job_options}.
+      DEATHS = "ringspun_deaths"
+
       # See {Storage::QUARANTINE}.
       QUARANTINE = "ringspun-quarantine"
 

@@ -60,11 +60,16 @@ module Ringspun
         def begin_to_fetch
           @fetching = true
           @scope.spin do
-            @intake.fetch { |suspects| wait_last(suspects) }
+            @intake.fetch { |suspects| take_in(suspects) }
           ensure
             @fetching = false
             @changed.signal
           end
+        end
+
+        def take_in(suspects)
+          left = suspects.reject { |suspect| @verdict.at_once(suspect) }
+          wait_last(left) if left.any?
         end
 
         def wait_last(suspects) = @intake.closed? ? give_back(suspects) : @waiting.push(suspects)

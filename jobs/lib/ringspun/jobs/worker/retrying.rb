@@ -60,6 +60,19 @@ module Ringspun
                       "dead, as it was")
         end
 
+        # How often a job may end its process while it is isolated. 0: it does not run again at all when its process has ended, as
+        # one that is not tried again does not, unless it says otherwise: nobody knows what it has done.
+        #
+        # @param job [Hash]
+        # @return [Integer]
+        def deaths(job)
+          own = job[Wire::DEATHS]
+          return own if own.is_a?(Integer) && !own.negative?
+
+          once = !job["retry_for"].is_a?(Numeric) && [nil, 0].include?(allowed_of(job, nil))
+          once ? 0 : @config.deaths
+        end
+
         # How often the job has failed before. In retry_count Sidekiq counts from 0, and Exq from 1. A job that waits for its next
         # try has an error_class only if Sidekiq has written it, see {EXQ_ERROR}.
         #

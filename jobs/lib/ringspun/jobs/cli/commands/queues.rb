@@ -140,7 +140,8 @@ module Ringspun
         def queues(stats, paused)
           sizes = stats[:queues]
           rows = (sizes.keys | paused).sort.map do |queue|
-            state = stats[:unreadable].include?(queue) ? "no list: its key holds something else" : ("paused" if paused.include?(queue))
+            state = "paused" if paused.include?(queue)
+            state = "no list: its key holds something else" if stats[:unreadable].include?(queue)
             [queue, sizes.fetch(queue, 0), state]
           end
           table(["queue", "waiting", nil], rows)

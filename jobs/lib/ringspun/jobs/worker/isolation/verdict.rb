@@ -23,6 +23,16 @@ module Ringspun
             @deaths = deaths
           end
 
+          # Gives up a suspect that is not to run again after its process has ended.
+          #
+          # @return [Boolean] whether it is given up
+          def at_once(suspect)
+            return false unless @retrying.deaths(suspect.run.job).zero?
+
+            give_up(suspect, DiedError.new("its process has ended while it ran, and it is not run again"))
+            true
+          end
+
           # Gives up a suspect that has ended too many workers, before it runs once more.
           def before(suspect)
             lost = suspect.trials.isolated - suspect.trials.deaths - 1
@@ -36,7 +46,7 @@ module Ringspun
           # @param fate [String] how
           def died(suspect, fate)
             deaths = suspect.trials.deaths + 1
-            return suspect.answer(once_more(suspect, fate)) if deaths < @config.deaths
+            return suspect.answer(once_more(suspect, fate)) if deaths < @retrying.deaths(suspect.run.job)
 
             give_up(suspect, DiedError.new("the process in which it ran isolated has ended (#{fate}), #{deaths} times"))
           end
