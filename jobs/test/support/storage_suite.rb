@@ -6,7 +6,7 @@ module StorageSuite
   include Strands
 
   def self.included(test_class)
-    test_class.include(Nodes, Admin, Locks, Search, History, Priority)
+    test_class.include(Nodes, Admin, Locks, Search, History, Priority, Limits)
   end
 
   Storage = Ringspun::Jobs::Storage
@@ -313,6 +313,7 @@ module StorageSuite
   end
 
   def test_a_wait_heeds_limits
+    storage.extend([NODE, OTHER], 60)
     push("a", "b")
     limits = { "default" => 1 }
     first = wait("default", max: 9, limits: limits)
@@ -495,3 +496,4 @@ require_relative "storage_suite/locks"
 require_relative "storage_suite/search"
 require_relative "storage_suite/history"
 require_relative "storage_suite/priority"
+require_relative "storage_suite/limits"

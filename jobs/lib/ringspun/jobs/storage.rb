@@ -37,6 +37,10 @@ module Ringspun
       # After so many seconds without a lease and without jobs a node is forgotten.
       FORGET_SECONDS = 60
 
+      # For so many seconds a job that waits in the quarantine counts for the limit of its queue, and so does a run at a node whose
+      # lease has run out; unless {#recover} says otherwise.
+      HOLD_SECONDS = 36
+
       # For so many seconds a push with a lock can be sent again after a lost answer, and is not stored twice.
       AGAIN_SECONDS = 60
 
@@ -173,7 +177,8 @@ module Ringspun
       # @param node [String]
       # @param queues [Array<String>]
       # @param max [Integer] how many at most
-      # @param limits [Hash{String => Integer}] how many jobs of a queue may be in flight at all nodes together
+      # @param limits [Hash{String => Integer}] how many jobs of a queue may be in flight at all nodes together. Those that have
+      #   come to the quarantine count as well, see {#recover}. A node without a lease gets none of a queue with a limit.
       # @return [Array<Fetched>]
       # @raise [UnknownOutcomeError] there was no answer: see {#in_flight}
       # @since 0.1.0
@@ -213,7 +218,8 @@ module Ringspun
       #
       # @param runs [Array<Begun>] a run that is given again counts once
       # @param isolated [Boolean]
-      # @return [Array<Trials, nil>] nil: the job was taken away, so do not run it
+      # @return [Array<Trials, nil, Symbol>] nil: the job was taken away, so do not run it; :later: the limit of its queue does not
+      #   allow it yet, so call it again for that job, which is the next
       # @raise [UnknownOutcomeError] they may be counted or not; call it again
       # @since 0.1.0
       def begin_quarantined(node, runs, isolated: false, connection: nil) = missing(:begin_quarantined)
@@ -258,12 +264,25 @@ module Ringspun
       # Takes over what is in flight at nodes whose lease has run out: jobs go into the quarantine, entries that are no jobs back
       # to their queues.
       #
+      # A job whose queue has a limit keeps its place meanwhile: while it waits in the quarantine for `hold` seconds from now on, and
+      # as long as it runs there. Its old run may go on, for the process may only be frozen. So that counts for as long, or until an
+      # ack or a failure of that node says that it has ended: beside as many old runs as the limit allows, as many others may begin.
+      #
       # @param limit [Integer] how many at most; call it again at once when it returns as many
       # @param forget [Numeric] seconds after which such a node without jobs is forgotten
+      # @param hold [Numeric] seconds: see above
       # @return [Array<Recovered>]
       # @raise [UnknownOutcomeError] it may be done or not; call it again at the usual time
       # @since 0.1.0
-      def recover(limit, forget: FORGET_SECONDS, connection: nil) = missing(:recover)
+      def recover(limit, forget: FORGET_SECONDS, hold: HOLD_SECONDS, connection: nil) = missing(:recover)
+
+      # How many jobs {#recover} has taken over from a node so far. One that lives looks, from time to time, whether that has
+      # grown: then some of its runs are not its own any more.
+      #
+      # @param node [String]
+      # @return [Integer]
+      # @since 0.1.0
+      def losses(node, connection: nil) = missing(:losses)
 
       # Takes over what silent nodes of Exq have in flight, and puts it back in front of its queues.
       #

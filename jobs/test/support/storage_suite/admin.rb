@@ -163,6 +163,7 @@ module StorageSuite
     end
 
     def test_limits_hold_over_all_nodes
+      storage.extend([NODE, OTHER], 60)
       push(*("a".."e"))
       push("z", queue: "free")
       limits = { "default" => 3 }

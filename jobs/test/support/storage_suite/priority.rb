@@ -170,6 +170,7 @@ module StorageSuite
     end
 
     def test_limits_and_pauses_hold_for_jobs_of_any_priority
+      storage.extend([NODE], 60)
       prior({ "a" => 5, "b" => -5, "c" => 5 })
       assert_equal %w[b a], jids(fetch(limits: { "default" => 2 }))
       assert_empty fetch(limits: { "default" => 2 })

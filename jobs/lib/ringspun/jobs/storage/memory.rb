@@ -17,6 +17,7 @@ require_relative "memory/nodes"
 require_relative "memory/admin"
 require_relative "memory/locks"
 require_relative "memory/search"
+require_relative "memory/limits"
 
 module Ringspun
   module Jobs
@@ -26,6 +27,7 @@ module Ringspun
         include Admin
         include Locks
         include Search
+        include Limits
 
         # @param clock [#call] answers the time in seconds since the epoch
         # @param milliseconds [Boolean] see {Config#milliseconds}
@@ -52,6 +54,11 @@ module Ringspun
           @recovered = Hash.new(0)
           @trials = {} # jid => trials, and which run was counted last
           @counts = Hash.new(0)
+          @limits = {} # queue => its limit, as who fetches says
+          @places = {} # jid of a job in the quarantine => Place
+          @old_runs = {} # [node, jid] => OldRun
+          @losses = Hash.new(0) # node => how many jobs were taken over from it
+          @hold = HOLD_SECONDS
           @gone = {} # node => since when it has neither a lease nor jobs
           @announced = {}
           @measured = {} # class => Measure
@@ -127,6 +134,8 @@ module Ringspun
               next unless place_of(fetched.token, @lists.dig(node, fetched.queue))
 
               jid = jid_of(fetched.entry)
+              next :later unless begin_in_place(fetched.entry, jid)
+
               trials, last = @trials[jid] || [Trials.new(0, 0, 0), nil]
               this = [node, begun.run, isolated]
               trials[isolated ? :isolated : :tries] += 1 unless last == this
@@ -189,7 +198,8 @@ module Ringspun
             next if @paused[queue]
 
             room = max - fetched.size
-            room = [room, limits[queue] - in_flight_of(queue)].min if limits[queue]
+            @limits.delete(queue) unless limits[queue]
+            room = [room, room_of(node, queue, limits[queue])].min if limits[queue]
             room.times { fetched << (take(node, queue) || break) }
           end
         end
@@ -308,9 +318,13 @@ module Ringspun
             all.map do |one|
               list = @lists.dig(node, one.queue)
               place = place_of(one.token, list)
-              next false unless place
+              unless place
+                old_run_ended(node, one.jid)
+                next false
+              end
 
               job = list.delete_at(place)
+              leave_place(one.jid || jid_of(job.entry), queue_after(one)) if one.queue == QUARANTINE
               yield one, job
               release(one.lock, one.jid) if one.lock
               ring(one.queue) # whose limit may allow another one now
@@ -321,6 +335,8 @@ module Ringspun
             end
           end
         end
+
+        def queue_after(one) = one.is_a?(Failure) && one.to == :queue ? one.new_queue || one.queue : nil
 
         def keep_result(ack)
           @results.delete_if { |_, (_, ends)| ends <= now }

@@ -113,7 +113,11 @@ module Ringspun
             [begun.fetched.queue, begun.fetched.token, Wire.parse(begun.fetched.entry)["jid"], begun.run]
           end
           answers = call(connection, Script[:begin_quarantined].command(@prefix, node, isolated ? 1 : 0, *jobs))
-          answers.map { |numbers| Trials.new(*numbers) unless numbers.empty? }
+          answers.map do |numbers|
+            next if numbers.empty?
+
+            numbers.one? ? :later : Trials.new(*numbers)
+          end
         end
 
         # (see Storage#ack)

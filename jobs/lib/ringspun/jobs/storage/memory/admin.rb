@@ -166,7 +166,9 @@ module Ringspun
 
             index = place_of(token, @queues[place])
             @priorities.delete(token)
-            @queues[place].delete_at(index) if index
+            return unless index
+
+            @queues[place].delete_at(index).tap { |job| give_place_back(jid_of(job.entry)) if place == QUARANTINE }
           end
 
           # The job will not run.

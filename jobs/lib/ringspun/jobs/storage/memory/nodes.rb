@@ -22,8 +22,9 @@ module Ringspun
           end
 
           # (see Storage#recover)
-          def recover(limit, forget: FORGET_SECONDS, connection: nil)
+          def recover(limit, forget: FORGET_SECONDS, hold: HOLD_SECONDS, connection: nil)
             synchronize do
+              @hold = hold
               @lists.keys.reject { |node| alive?(node) }.each_with_object([]) do |node, moved|
                 break moved if moved.size >= limit
 
@@ -47,11 +48,13 @@ module Ringspun
                 jobs.each do |job|
                   jid = jid_of(job.entry)
                   @trials.delete(jid) if queue == QUARANTINE
+                  stop_in_place(jid) if queue == QUARANTINE
                   note(jid, Event.new(kind: :returned), node)
                   line_up(queue, job, front: true)
                 end
               end
-              [@leases, @gone, @signals].each { |all| all.delete(node) }
+              [@leases, @gone, @signals, @losses].each { |all| all.delete(node) }
+              @old_runs.delete_if { |(at, _), _| at == node }
             end
             nil
           end
@@ -123,6 +126,7 @@ module Ringspun
           def empty(node, moved, limit)
             @lists[node].each do |queue, jobs|
               while moved.size < limit && (job = jobs.pop)
+                @losses[node] += 1
                 moved << Recovered.new(node, queue, job.entry, give_away(node, queue, job))
                 ring(queue) # whose limit may allow another one now
               end
@@ -140,6 +144,7 @@ module Ringspun
               @recovered[job["jid"]] += 1
               entry = with_queue(entry, queue) unless job["queue"]
             end
+            keep_place(node, queue, entry, job["jid"])
             note(job["jid"], Event.new(kind: :taken_over), node)
             line_up(QUARANTINE, job_with(entry, stored))
             :quarantine

@@ -27,10 +27,13 @@ module Ringspun
           end
 
           # (see Storage#recover)
-          def recover(limit, forget: FORGET_SECONDS, connection: nil)
-            command = Script[:recover].command(@prefix, limit, QUARANTINE, (forget * 1000).ceil, @history)
+          def recover(limit, forget: FORGET_SECONDS, hold: HOLD_SECONDS, connection: nil)
+            command = Script[:recover].command(@prefix, limit, QUARANTINE, (forget * 1000).ceil, @history, hold)
             call(connection, command).each_slice(4).map { |node, queue, entry, to| Recovered.new(node, queue, entry, to.to_sym) }
           end
+
+          # (see Storage#losses)
+          def losses(node, connection: nil) = call(connection, ["GET", key("ringspun:losses:#{node}")], again: true).to_i
 
           # (see Storage#recover_exq)
           def recover_exq(limit, silent: SHOWN_SECONDS, connection: nil)

@@ -1,4 +1,4 @@
--- with: keys clock count history taken
+-- with: keys clock count jobs history taken limits
 -- Takes jobs that are done out of a node's lists, where all of them need nothing else, as most do.
 -- ARGV: the namespace's prefix, the node, milliseconds to keep a history, then three for each: queue, entry, jid.
 -- Returns 1 for each that was there, and else 0.
@@ -10,7 +10,12 @@ for i = 4, #ARGV, 3 do
   local list = lists[queue] or backup(node, queue)
   lists[queue] = list
   local there = take(list, ARGV[i + 1])
-  if there == 1 then done[#done + 1] = ARGV[i + 2] end
+  if there == 0 then
+    old_run_ended(node, ARGV[i + 2])
+  else
+    done[#done + 1] = ARGV[i + 2]
+    if queue == QUARANTINE then give_place_back(ARGV[i + 1]) end
+  end
   answers[#answers + 1] = there
 end
 note_done(done, node, score, ARGV[3])

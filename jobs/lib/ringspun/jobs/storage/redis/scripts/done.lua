@@ -1,4 +1,4 @@
--- with: keys clock count jobs trials priority push history taken
+-- with: keys clock count jobs trials priority push history taken limits
 -- Takes jobs out of a node's lists and, if they were there, puts them where they go, and stores the jobs that follow them.
 -- ARGV: the namespace's prefix, the node, milliseconds within which a push with a lock may be sent again, milliseconds to keep a
 -- history, then nine for each:
@@ -66,7 +66,9 @@ while i <= #ARGV do
   answers[#answers + 1] = there
   if there == 1 and not (have_places(first, last) and put(to, ARGV[i + 5], tonumber(ARGV[i + 6]))) then
     redis.call('RPUSH', list, entry)
-  elseif there == 1 then
+  elseif there == 0 then
+    old_run_ended(node, jid)
+  else
     if to == '' or to == 'retry' or to == 'dead' then processed = processed + 1 end
     if to == 'retry' or to == 'dead' then failed = failed + 1 end
     -- The job has left the list, so nothing may raise before its followers are stored.
@@ -76,6 +78,7 @@ while i <= #ARGV do
       redis.pcall('SET', key('ringspun:result:' .. jid), ARGV[i + 5], 'PX', ARGV[i + 6])
     end
     local queued = string.find(to, '^queue:')
+    if queue == QUARANTINE then leave_place(entry, to == 'queue:' .. QUARANTINE) end
     if jid == '' and not queued then jid = jid_of(entry) end
     if ARGV[i + 7] ~= '' then
       note(jid, ARGV[i + 7], node, score, lasts)

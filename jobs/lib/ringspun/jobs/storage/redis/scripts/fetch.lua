@@ -1,4 +1,4 @@
--- with: keys priority
+-- with: keys clock jobs priority limits
 -- Moves jobs from queues into a node's lists.
 -- ARGV: the namespace's prefix, the node, how many at most, then two for each queue: its name and how many of its jobs may be in
 -- flight at all nodes together, or "". Returns a list for each queue, the oldest job first.
@@ -7,17 +7,22 @@
 -- lost. Redis does not roll back: https://redis.io/docs/latest/develop/using-commands/transactions/
 local node, room = ARGV[2], tonumber(ARGV[3])
 local lists = lists_of(node)
-local nodes
+local now = clock()
 local paused = redis.call('EXISTS', key('paused')) == 1
 local priorities = redis.call('EXISTS', prioritized) == 1
 local answers = {}
 begin_writing(node)
 redis.call('SADD', key('ringspun:nodes'), node)
 
+local limited = redis.call('EXISTS', limits) == 1
+local leased
+
+-- Without a lease others could take over at once what it gets.
 local function free(queue, limit)
-  nodes = nodes or redis.call('SMEMBERS', key('ringspun:nodes'))
-  for _, each in ipairs(nodes) do limit = limit - redis.call('LLEN', backup(each, queue)) end
-  return limit
+  if limit_of(queue) ~= limit then redis.call('HSET', limits, queue, limit) end
+  if leased == nil then leased = redis.call('EXISTS', key('ringspun:alive:' .. node)) == 1 end
+  if not leased then return 0 end
+  return room_beside(running_of(queue) + waiting_of(queue, now), queue, limit, now)
 end
 
 local function take(from, queue, count, moved)
@@ -53,6 +58,7 @@ end
 for i = 4, #ARGV, 2 do
   local queue, limit = ARGV[i], tonumber(ARGV[i + 1])
   local moved = {}
+  if limited and not limit then redis.call('HDEL', limits, queue) end
   if priorities and redis.call('SISMEMBER', prioritized, queue) == 1 then sort(queue) end
   if room > 0 and not (paused and redis.call('SISMEMBER', key('paused'), queue) == 1) then
     moved = move(queue, limit and math.min(room, free(queue, limit)) or room)

@@ -1,4 +1,4 @@
--- with: keys clock jobs history release priority find
+-- with: keys clock jobs history release priority find limits
 -- Moves entries to the dead. ARGV: the namespace's prefix, "queue" or "set", its name, milliseconds to keep a history, then the
 -- entries. Returns 1 for each that was moved, and else 0; and nothing for the last ones, when it has compared too many.
 local is_set, name, dead = ARGV[2] == 'set', ARGV[3], key('dead')
@@ -18,6 +18,7 @@ for i = 5, #ARGV do
   end
   if taken == 1 then
     release_lock_of(entry)
+    if name == QUARANTINE then give_place_back(entry) end
     redis.call('ZADD', dead, score, entry)
     note(jid_of(entry), '"kind":"killed"', nil, score, ARGV[4])
   end

@@ -1,4 +1,4 @@
--- with: keys clock jobs history priority
+-- with: keys clock jobs history priority limits
 -- Puts what a node has in flight back in front of its queues, and forgets the node.
 -- ARGV: the namespace's prefix, the node, the quarantine, milliseconds to keep a history.
 local node, quarantine = ARGV[2], ARGV[3]
@@ -17,11 +17,16 @@ for _, queue in ipairs(redis.call('SMEMBERS', lists)) do
     end
     redis.call('LPOP', list)
     local jid = jid_of(entry)
-    if queue == quarantine then redis.call('HDEL', key('ringspun:alone'), jid) end
+    if queue == quarantine then
+      redis.call('HDEL', key('ringspun:alone'), jid)
+      leave_place(entry, true)
+    end
     note(jid, '"kind":"returned"', node, score, ARGV[4])
     redis.call('SADD', key('queues'), queue)
   end
 end
 deal()
+all_old_runs_ended(node)
 redis.call('SREM', key('ringspun:nodes'), node)
-redis.call('DEL', lists, key('ringspun:alive:' .. node), unpack(keys_of_exq(node .. '-signals')))
+redis.call('DEL', lists, key('ringspun:alive:' .. node), key('ringspun:losses:' .. node),
+  unpack(keys_of_exq(node .. '-signals')))

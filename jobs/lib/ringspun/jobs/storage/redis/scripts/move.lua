@@ -1,4 +1,4 @@
--- with: keys clock jobs history priority find
+-- with: keys clock jobs history priority find limits
 -- Moves entries to the end of a queue. ARGV: the namespace's prefix, "queue" or "set" and its name, the queue, milliseconds to keep
 -- a history; then for each its entry, and the one that takes its place. Returns 1 for each that was moved, and else 0;
 -- and nothing for the last ones, when it has compared too many.
@@ -21,6 +21,7 @@ for i = 6, #ARGV, 2 do
       redis.call('ZREM', key(name), entry)
     else
       remove_from(name, entry)
+      if name == QUARANTINE then give_place_back(entry) end
     end
     note(jid_of(ARGV[i + 1]), '"kind":"by_hand"', nil, score, ARGV[5])
   end

@@ -1,12 +1,13 @@
--- with: keys clock jobs history members
+-- with: keys clock jobs history members limits
 -- Moves what is in flight at nodes without a lease into the quarantine; entries that are no jobs go back to their queues.
 -- ARGV: the namespace's prefix, how many jobs at most, the quarantine, milliseconds after which such a node without jobs is
--- forgotten, milliseconds to keep a history. Returns four for each job: node, queue, entry, where it went.
+-- forgotten, milliseconds to keep a history, for how many seconds a place is held. Returns four for each job: node, queue, entry, where it went.
 local room, quarantine, stays, lasts = tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local now, score = clock()
-local nodes, recovered, gone = key('ringspun:nodes'), key('ringspun:recovered'), key('ringspun:gone')
+local registry, recovered, gone = key('ringspun:nodes'), key('ringspun:recovered'), key('ringspun:gone')
 local moved = {}
 begin_writing()
+if hold() ~= tonumber(ARGV[6]) then redis.call('SET', key('ringspun:hold'), ARGV[6]) end
 
 -- Adds the queue to a job that names none, for in the quarantine nothing else says where it belongs. Its other bytes stay. A null
 -- goes, for readers take the last of two members.
@@ -29,6 +30,7 @@ local function put(node, queue, entry)
     redis.call('HINCRBY', recovered, job['jid'], 1)
     entry = with_queue(entry, queue)
   end
+  keep_place(node, queue, job_of(entry), now)
   note(job['jid'], '"kind":"taken_over"', node, score, lasts)
   redis.call('LPUSH', queue_key(quarantine), entry)
   redis.call('SADD', key('queues'), quarantine)
@@ -55,17 +57,19 @@ local function forget(node)
     redis.call('HSET', gone, node, string.format('%.0f', since))
   end
   if now * 1000 - since < stays then return end
-  redis.call('SREM', nodes, node)
+  redis.call('SREM', registry, node)
   for _, set in ipairs(keys_of_exq('processes')) do redis.call('SREM', set, node) end
   redis.call('DEL', lists_of(node))
   redis.call('HDEL', gone, node)
 end
 
-for _, node in ipairs(redis.call('SMEMBERS', nodes)) do
+for _, node in ipairs(redis.call('SMEMBERS', registry)) do
   if room > 0 and redis.call('EXISTS', key('ringspun:alive:' .. node)) == 0 then
     local before = room
     for _, queue in ipairs(redis.call('SMEMBERS', lists_of(node))) do empty(node, queue) end
     if room < before then
+      redis.call('INCRBY', key('ringspun:losses:' .. node), before - room)
+      redis.call('PEXPIRE', key('ringspun:losses:' .. node), DAY)
       redis.call('HDEL', gone, node)
     else
       forget(node)

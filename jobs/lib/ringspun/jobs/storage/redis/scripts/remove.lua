@@ -1,4 +1,4 @@
--- with: keys jobs release priority find
+-- with: keys jobs release priority find limits
 -- Removes entries. ARGV: the namespace's prefix, "queue" or "set" and its name, then the entries. Returns 1 for each that was
 -- there, and else 0; and nothing for the last ones, when it has compared too many.
 local is_set, name = ARGV[2] == 'set', ARGV[3]
@@ -14,6 +14,7 @@ for i = 4, #ARGV do
     removed = remove_from(name, entry)
   end
   if removed == 1 then release_lock_of(entry) end
+  if removed == 1 and name == QUARANTINE then give_place_back(entry) end
   answers[#answers + 1] = removed
 end
 deal()
