@@ -5,7 +5,7 @@ require "delegate"
 # A storage on which verbs fail as the test says, each as often as it says.
 class Faulty < SimpleDelegator
   VERBS = %i[fetch wait_any in_flight begin_quarantined ack fail due extend recover recover_exq leave announce signals
-             trim_dead unlock rouse time counters].freeze
+             trim_dead unlock rouse time counters losses].freeze
 
   attr_reader :calls
 

@@ -37,8 +37,8 @@ module Ringspun
       # After so many seconds without a lease and without jobs a node is forgotten.
       FORGET_SECONDS = 60
 
-      # For so many seconds a job that waits in the quarantine counts for the limit of its queue, and so does a run at a node whose
-      # lease has run out; unless {#recover} says otherwise.
+      # For so many seconds a job that waits in the quarantine counts for the limit of its queue, and so does a run at a node
+      # whose lease has run out; unless {#recover} says otherwise.
       HOLD_SECONDS = 36
 
       # For so many seconds a push with a lock can be sent again after a lost answer, and is not stored twice.
@@ -218,8 +218,8 @@ module Ringspun
       #
       # @param runs [Array<Begun>] a run that is given again counts once
       # @param isolated [Boolean]
-      # @return [Array<Trials, nil, Symbol>] nil: the job was taken away, so do not run it; :later: the limit of its queue does not
-      #   allow it yet, so call it again for that job, which is the next
+      # @return [Array<Trials, nil, Symbol>] nil: the job was taken away, so do not run it; :later: the limit of its queue does
+      #   not allow it yet, so call it again for that job, which is the next
       # @raise [UnknownOutcomeError] they may be counted or not; call it again
       # @since 0.1.0
       def begin_quarantined(node, runs, isolated: false, connection: nil) = missing(:begin_quarantined)
@@ -264,9 +264,10 @@ module Ringspun
       # Takes over what is in flight at nodes whose lease has run out: jobs go into the quarantine, entries that are no jobs back
       # to their queues.
       #
-      # A job whose queue has a limit keeps its place meanwhile: while it waits in the quarantine for `hold` seconds from now on, and
-      # as long as it runs there. Its old run may go on, for the process may only be frozen. So that counts for as long, or until an
-      # ack or a failure of that node says that it has ended: beside as many old runs as the limit allows, as many others may begin.
+      # A job whose queue has a limit keeps its place meanwhile: while it waits in the quarantine for `hold` seconds from now on,
+      # and as long as it runs there. Its old run may go on, for the process may only be frozen. So that counts for `hold`
+      # seconds, or until an ack or a failure of that node says that it has ended: beside as many old runs as the limit allows, as many
+      # others may begin.
       #
       # @param limit [Integer] how many at most; call it again at once when it returns as many
       # @param forget [Numeric] seconds after which such a node without jobs is forgotten

@@ -56,7 +56,7 @@ module Ringspun
           @counts = Hash.new(0)
           @limits = {} # queue => its limit, as who fetches says
           @places = {} # jid of a job in the quarantine => Place
-          @old_runs = {} # [node, jid] => OldRun
+          @old_runs = {} # [node, queue, jid] => OldRun
           @losses = Hash.new(0) # node => how many jobs were taken over from it
           @hold = HOLD_SECONDS
           @gone = {} # node => since when it has neither a lease nor jobs
@@ -319,7 +319,7 @@ module Ringspun
               list = @lists.dig(node, one.queue)
               place = place_of(one.token, list)
               unless place
-                old_run_ended(node, one.jid)
+                old_run_ended(node, one.queue, one.jid)
                 next false
               end
 

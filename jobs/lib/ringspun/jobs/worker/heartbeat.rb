@@ -3,9 +3,9 @@
 module Ringspun
   module Jobs
     class Worker
-      # What a worker does every few seconds: extends its lease, obeys its messages, and announces what it does. It has a thread
-      # and a connection of its own, so that a job that computes for a minute does not cost the lease. On a simulated machine,
-      # which has no threads, it has a strand.
+      # What a worker does every few seconds: extends its lease, looks whether it has lost jobs, obeys its messages, and
+      # announces what it does. It has a thread and a connection of its own, so that a job that computes for a minute does not
+      # cost the lease. On a simulated machine, which has no threads, it has a strand.
       #
       # @api private
       class Heartbeat
@@ -13,13 +13,15 @@ module Ringspun
         # @param lease [Lease]
         # @param messages [Messages]
         # @param announcement [Announcement]
+        # @param losses [Losses]
         # @param log [Log]
-        def initialize(seconds, storage, lease, messages, announcement, log)
+        def initialize(seconds, storage, lease, messages, announcement, losses, log)
           @seconds = seconds
           @storage = storage
           @lease = lease
           @messages = messages
           @announcement = announcement
+          @losses = losses
           @log = log
           @failed = nil
         end
@@ -58,6 +60,7 @@ module Ringspun
 
         def beat(connection)
           @lease.extend(connection) if @lease.extended_here?
+          @losses.look(connection)
           round_trip = seconds_of { @messages.obey(connection) }
           @announcement.show(round_trip, connection) if @announcement.due?
           @failed = nil

@@ -47,6 +47,7 @@ module Ringspun
 
         # Called when the intake is closed: gives back the jobs that wait for a child, and tells those that are in one.
         def close
+          @intake.close
           @places.quiet
           give_back(@waiting.shift) until @waiting.empty?
           @changed.broadcast
@@ -111,8 +112,9 @@ module Ringspun
 
         # Counts an isolated run before it begins, for it may end the worker.
         def begin_isolated(suspect)
-          @intake.begin_runs([suspect], isolated: true)
-          @verdict.before(suspect) unless suspect.gone?
+          return false if @intake.begin_runs([suspect], isolated: true).empty?
+
+          @verdict.before(suspect)
           !suspect.gone?
         end
 

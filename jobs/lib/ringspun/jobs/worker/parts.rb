@@ -98,8 +98,9 @@ module Ringspun
         def new_heartbeat
           @setup => { node:, config:, storage:, log:, queue_order: }
           announcement = Announcement.new(node, storage, @control, queue_order, @runs, @lease, config)
+          losses = Losses.new(node, storage, @runs, @processor, @control, @scope, @backoff)
           Heartbeat.new(config.beat, storage, @lease, Messages.new(node, storage, @control, @processor, announcement),
-                        announcement, log)
+                        announcement, losses, log)
         end
 
         # Orphans from the quarantine go back: its places may all be taken.
@@ -112,7 +113,7 @@ module Ringspun
 
         # The storage has the outcome of a run, so its place is free.
         def settled(run, taken_away)
-          @runs.settle(run, taken_away)
+          @runs.settle(run, taken_away || run.lost?)
           @fetcher.freed(run.queue)
           @control.wake if @control.stopped?
         end

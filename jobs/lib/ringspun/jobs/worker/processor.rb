@@ -7,6 +7,10 @@ module Ringspun
       #
       # @api private
       class Processor
+        # The token of no job.
+        NO_TOKEN = "taken away"
+        private_constant :NO_TOKEN
+
         # @param scope [Scope] which owns the strands of jobs
         # @param runs [Runs] to which each run is added
         # @param performer [Performer]
@@ -45,6 +49,15 @@ module Ringspun
         #
         # @param jid [String]
         def cancel(jid) = @runs.running.each { |run| end_early(run, :cancel) if run.jid == jid }
+
+        # Ends a run whose job was taken away.
+        #
+        # @param run [Run]
+        def lose(run)
+          run.lose
+          @log.event(:warn, "taken away while it runs: it ends here", jid: run.jid, class: run.class_name, queue: run.queue)
+          end_early(run, :return)
+        end
 
         # Ends all runs, whose jobs go back to their queues.
         def return_all = @runs.running.each { |run| end_early(run, :return) }
@@ -96,7 +109,10 @@ module Ringspun
           @retrying.call(run.fetched, error)
         end
 
+        # That a lost run has ended is told all the same, for the sake of limits. But not in the name of its entry: the same job
+        # may be in flight here again.
         def finish(run, outcome)
+          outcome.change = Storage::Failure.new(run.queue, NO_TOKEN, run.jid, :queue) if run.lost?
           run.outcome = outcome
           @acker.push(run)
         end

@@ -9,6 +9,8 @@ module Ringspun
       class Recovery < Maintenance
         PAGE = 100
         RECOVER_SECONDS = 2.0
+        # For so many leases a job that waits in the quarantine holds its place, where its queue has a limit.
+        HOLD_LEASES = 3
 
         # @param deaths [Deaths] hears of each job that is taken over
         def initialize(*, deaths:, **)
@@ -25,7 +27,7 @@ module Ringspun
         private
 
         def round
-          recovered = @backoff.attempt(:recover) { @storage.recover(PAGE) }
+          recovered = @backoff.attempt(:recover) { @storage.recover(PAGE, hold: HOLD_LEASES * @config.lease) }
           unless recovered
             let_others_beat
             return 0

@@ -41,6 +41,15 @@ module Ringspun
         # @api private
         attr_accessor :outcome
 
+        # @return [Boolean] whether its job was taken away while it ran
+        # @api private
+        def lost? = @lost
+
+        # Notes that its job was taken away.
+        #
+        # @api private
+        def lose = @lost = true
+
         # @api private
         def initialize(fetched, job, number)
           @fetched = fetched
@@ -48,6 +57,7 @@ module Ringspun
           @number = number
           @began_at = Process.clock_gettime(Process::CLOCK_REALTIME)
           @asked = @strand = @instance = @outcome = nil
+          @lost = false
         end
 
         # @return [String, nil]

@@ -57,7 +57,7 @@ module Ringspun
             return unless @limits[queue]
 
             began = from != QUARANTINE || @places[jid]&.running
-            @old_runs[[node, jid]] = OldRun.new(queue, now + @hold) if began
+            @old_runs[[node, from, jid]] = OldRun.new(queue, now + @hold) if began
             return @places[jid] ||= Place.new(queue, now + @hold, false) if from != QUARANTINE
 
             stop_in_place(jid)
@@ -71,7 +71,7 @@ module Ringspun
           # A job has left what is in flight of the quarantine.
           def leave_place(jid, to) = to == QUARANTINE ? stop_in_place(jid) : give_place_back(jid)
 
-          def old_run_ended(node, jid) = @old_runs.delete([node, jid])&.then { |run| ring(run.queue) }
+          def old_run_ended(node, from, jid) = @old_runs.delete([node, from, jid])&.then { |run| ring(run.queue) }
 
           def queue_of(entry) = job_of(entry)&.fetch("queue", nil) || "default"
         end

@@ -54,7 +54,7 @@ module Ringspun
                 end
               end
               [@leases, @gone, @signals, @losses].each { |all| all.delete(node) }
-              @old_runs.delete_if { |(at, _), _| at == node }
+              @old_runs.delete_if { |run, _| run.first == node }
             end
             nil
           end

@@ -10,6 +10,8 @@ module Ringspun
         # @api private
         class SuspectIntake
           WAIT_SECONDS = 2
+          # The same, while a job waits that the limit of its queue does not allow yet.
+          LATER_SECONDS = 0.5
           # How many jobs may share a child in the first, second and third try; then they are isolated. A job that ends its worker
           # must be isolated in the end as well.
           SHARE = [200, 25, 3].freeze
@@ -21,6 +23,7 @@ module Ringspun
             @intake = intake
             @processor = processor
             @concurrency = concurrency
+            @later = [] # suspects that may not begin yet
           end
 
           # (see Intake#open?)
@@ -33,13 +36,18 @@ module Ringspun
           #
           # @yieldparam suspects [Array<Suspect>] that may share a child
           def fetch(&share)
-            suspects = wait
-            return if suspects.nil? || suspects.empty?
-
-            sort(begin_runs(suspects + fetch_more(suspects.size))).each(&share)
+            new = wait || []
+            more = new.any? ? fetch_more(new.size) : []
+            suspects = @later.shift(@later.size).reject(&:gone?) + new + more
+            sort(begin_runs(suspects)).each(&share) if suspects.any?
+            close if closed?
           end
 
-          # Counts runs that begin, and answers suspects whose job was taken away. May switch strands.
+          # Called when the intake is closed: gives back what waits for a place of its queue.
+          def close = @later.shift(@later.size).each(&:give_back)
+
+          # Counts runs that begin, and answers suspects whose job was taken away. Those that the limit of their queue does not
+          # allow yet are kept for later. May switch strands.
           #
           # @param suspects [Array<Suspect>]
           # @param isolated [Boolean]
@@ -47,8 +55,10 @@ module Ringspun
           def begin_runs(suspects, isolated: false)
             runs = suspects.map { |suspect| Storage::Begun.new(suspect.fetched, suspect.run.number) }
             all = @intake.begin_quarantined(runs, isolated: isolated)
-            suspects.zip(all) { |suspect, trials| suspect.trials = trials }
-            known, lost = suspects.partition(&:trials)
+            later, others = suspects.zip(all).partition { |_, trials| trials == :later }
+            @later.concat(later.map(&:first))
+            others.each { |suspect, trials| suspect.trials = trials }
+            known, lost = others.map(&:first).partition(&:trials)
             lost.each(&:give_back) # which fails, and so is logged as taken away
             known
           end
@@ -59,7 +69,8 @@ module Ringspun
           def wait
             return if closed?
 
-            @intake.wait_any([Storage::QUARANTINE], WAIT_SECONDS, max: share(0)) do |fetched|
+            seconds = @later.any? ? LATER_SECONDS : WAIT_SECONDS
+            @intake.wait_any([Storage::QUARANTINE], seconds, max: share(0)) do |fetched|
               next start(fetched) unless closed?
 
               fetched.each { |one| @processor.give_back(one) }

@@ -11,7 +11,7 @@ for i = 4, #ARGV, 3 do
   lists[queue] = list
   local there = take(list, ARGV[i + 1])
   if there == 0 then
-    old_run_ended(node, ARGV[i + 2])
+    old_run_ended(node, queue, ARGV[i + 2])
   else
     done[#done + 1] = ARGV[i + 2]
     if queue == QUARANTINE then give_place_back(ARGV[i + 1]) end

@@ -67,7 +67,7 @@ while i <= #ARGV do
   if there == 1 and not (have_places(first, last) and put(to, ARGV[i + 5], tonumber(ARGV[i + 6]))) then
     redis.call('RPUSH', list, entry)
   elseif there == 0 then
-    old_run_ended(node, jid)
+    old_run_ended(node, queue, jid)
   else
     if to == '' or to == 'retry' or to == 'dead' then processed = processed + 1 end
     if to == 'retry' or to == 'dead' then failed = failed + 1 end

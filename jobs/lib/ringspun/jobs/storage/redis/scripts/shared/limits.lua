@@ -2,7 +2,7 @@
 --
 -- A job in the quarantine holds a place of its queue, which the queue's set of places has by its jid: while it waits, with the time
 -- until when; and while it runs, with that time and RUNNING. A run at a node whose lease has run out may go on: the queue's set of
--- old runs has it by "node jid", with the time until when it counts, and a hash has the queue of each.
+-- old runs has it by "node queue jid", with the time until when it counts, and a hash has the queue of each.
 local QUARANTINE, RUNNING = 'ringspun-quarantine', 100000000000
 local DAY = 86400000
 local limits, old_queues = key('ringspun:limits'), key('ringspun:old_runs')
@@ -59,8 +59,10 @@ local function stop_in_place(job)
   return score >= RUNNING
 end
 
-local function add_old_run(node, job, now)
-  local run, all = node .. ' ' .. job['jid'], old_runs_of(job['queue'])
+local function name_of_run(node, from, jid) return node .. ' ' .. from .. ' ' .. jid end
+
+local function add_old_run(node, from, job, now)
+  local run, all = name_of_run(node, from, job['jid']), old_runs_of(job['queue'])
   redis.call('ZADD', all, score_of(now + hold()), run)
   redis.call('HSET', old_queues, run, job['queue'])
   redis.call('PEXPIRE', all, DAY)
@@ -71,9 +73,9 @@ end
 local function keep_place(node, from, job, now)
   if not limit_of(job['queue']) then return end
   if from == QUARANTINE then
-    if stop_in_place(job) then add_old_run(node, job, now) end
+    if stop_in_place(job) then add_old_run(node, from, job, now) end
   else
-    add_old_run(node, job, now)
+    add_old_run(node, from, job, now)
     redis.call('ZADD', places_of(job['queue']), 'NX', score_of(now + hold()), job['jid'])
   end
 end
@@ -94,17 +96,18 @@ local function leave_place(entry, stays)
   end
 end
 
--- A node has told how a run has ended that was not its own any more.
-local function old_run_ended(node, jid)
-  local run = node .. ' ' .. jid
+-- A node has told how a run has ended whose job was taken away.
+local function forget_old_run(run)
   local queue = redis.call('HGET', old_queues, run)
   if not queue then return end
   redis.call('ZREM', old_runs_of(queue), run)
   redis.call('HDEL', old_queues, run)
 end
 
+local function old_run_ended(node, from, jid) forget_old_run(name_of_run(node, from, jid)) end
+
 local function all_old_runs_ended(node)
   for _, run in ipairs(redis.call('HKEYS', old_queues)) do
-    if string.sub(run, 1, #node + 1) == node .. ' ' then old_run_ended(node, string.sub(run, #node + 2)) end
+    if string.sub(run, 1, #node + 1) == node .. ' ' then forget_old_run(run) end
   end
 end
