@@ -314,7 +314,9 @@ class RedisWireTest < RedisCase
     storage.ack("quarantine", [done(entry)])
     storage.recover(10, forget: 0)
     storage.leave("quarantine")
-    assert_equal %w[queues], call("KEYS", "*").reject { |key| key.start_with?("stat:", "ringspun:histor") }
+    left = call("KEYS", "*").reject { |key| key.start_with?("stat:", "ringspun:histor") }
+    assert_equal %w[queues ringspun:losses:host:1:aa], left.sort
+    assert_operator call("TTL", "ringspun:losses:host:1:aa"), :>, 0 # it ends by itself: the node may only be frozen
   end
 
   # Whoever empties a queue may remove its name.

@@ -6,7 +6,7 @@ module StorageSuite
   include Strands
 
   def self.included(test_class)
-    test_class.include(Nodes, Admin, Locks, Search, History, Priority, Limits)
+    test_class.include(Nodes, Admin, Locks, Search, History, Priority, Limits, Due)
   end
 
   Storage = Ringspun::Jobs::Storage
@@ -497,3 +497,4 @@ require_relative "storage_suite/search"
 require_relative "storage_suite/history"
 require_relative "storage_suite/priority"
 require_relative "storage_suite/limits"
+require_relative "storage_suite/due"

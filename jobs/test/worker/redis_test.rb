@@ -29,7 +29,8 @@ class WorkerRedisTest < RedisCase
 
   # What a worker that has ended leaves there.
   def assert_nothing_left
-    kept = /\A(?:stat:|j\||h\||ringspun:histor|ringspun:measured)/ # totals, Sidekiq's metrics, and what has happened to jobs
+    # Totals, Sidekiq's metrics, what has happened to jobs, and what workers say to each other.
+    kept = /\A(?:stat:|j\||h\||ringspun:(?:histor|measured|hold|wakes|due))/
     assert_empty call("KEYS", "*").grep_v(kept) - %w[queues dead]
   end
 
@@ -52,6 +53,25 @@ class WorkerRedisTest < RedisCase
     assert_equal (0...10_000).to_h { |number| [number, 1] }, seen
     assert_nothing_left
   end
+
+  class Soon < Task
+    retry_in { 0.2 }
+  end
+
+  # The limit is half of what passes until the next look at the earliest.
+  def test_a_retry_that_is_asked_for_soon_comes_soon
+    times = []
+    on("flaky") { times << now && times.size < 4 && raise("not yet") }
+    with_worker do
+      push_entry(entry("flaky").sub("Worked::Task", "WorkerRedisTest::Soon"))
+      until_done(4)
+    end
+    assert_equal({ retry: 3, done: 1 }, worker.counts)
+    assert_operator times.each_cons(2).map { |one, other| other - one }.min, :>=, 0.2
+    assert_operator times.each_cons(2).map { |one, other| other - one }.min, :<, 1
+  end
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
   def test_one_after_the_other
     seen = Ringspun::Queue.new

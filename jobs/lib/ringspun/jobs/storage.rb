@@ -34,6 +34,9 @@ module Ringspun
       # for its lease had run out, so that these jobs ran again elsewhere.
       STATS = %i[processed failed enqueued scheduled retries dead in_flight nodes twice].freeze
 
+      # Who calls {#due} does so at least each so many seconds, for other clients wake nobody.
+      POLL_SECONDS = 4
+
       # After so many seconds without a lease and without jobs a node is forgotten.
       FORGET_SECONDS = 60
 
@@ -245,10 +248,20 @@ module Ringspun
       # that is no job goes to :dead, with the reason in it if it is JSON.
       #
       # @param limit [Integer] how many at most
+      # @param by [String, nil] who calls. Of all who do, one hears when the next is due: who asks first, or has heard it before.
+      #   The others need not wake then
       # @return [Array(Integer, Float, Array<Array(String, String)>)] how many were moved; the seconds until the next is due,
-      #   nil: there is none; and for each that is dead now its entry and the reason
+      #   nil: there is none, or another one wakes for it; and for each that is dead now its entry and the reason
       # @since 0.1.0
-      def due(limit, connection: nil) = missing(:due)
+      def due(limit, by: nil, connection: nil) = missing(:due)
+
+      # Waits until a job is stored that is due within {POLL_SECONDS}, and earlier than what somebody wakes for, see {#due}. One
+      # of those who wait is told; when nobody waits, the next one who does.
+      #
+      # @param seconds [Numeric] how long to wait at most
+      # @return [Boolean] whether it was told
+      # @since 0.1.0
+      def wait_due(seconds, connection: nil) = missing(:wait_due)
 
       # @!group Nodes
 
@@ -266,8 +279,8 @@ module Ringspun
       #
       # A job whose queue has a limit keeps its place meanwhile: while it waits in the quarantine for `hold` seconds from now on,
       # and as long as it runs there. Its old run may go on, for the process may only be frozen. So that counts for `hold`
-      # seconds, or until an ack or a failure of that node says that it has ended: beside as many old runs as the limit allows, as many
-      # others may begin.
+      # seconds, or until an ack or a failure of that node says that it has ended: beside as many old runs as the limit allows, as
+      # many others may begin.
       #
       # @param limit [Integer] how many at most; call it again at once when it returns as many
       # @param forget [Numeric] seconds after which such a node without jobs is forgotten

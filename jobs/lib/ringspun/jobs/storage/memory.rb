@@ -54,6 +54,9 @@ module Ringspun
           @recovered = Hash.new(0)
           @trials = {} # jid => trials, and which run was counted last
           @counts = Hash.new(0)
+          @wakes = nil # when somebody wakes for what is due, and who
+          @due_bells = [] # of those who wait to hear of what is due earlier
+          @due_unheard = false # whether something was stored that nobody has heard of
           @limits = {} # queue => its limit, as who fetches says
           @places = {} # jid of a job in the quarantine => Place
           @old_runs = {} # [node, queue, jid] => OldRun
@@ -165,7 +168,7 @@ module Ringspun
         end
 
         # (see Storage#due)
-        def due(limit, connection: nil)
+        def due(limit, by: nil, connection: nil)
           synchronize do
             moved = 0
             dead = []
@@ -179,8 +182,22 @@ module Ringspun
               end
             end
             first = sets.filter_map { |set| set.each_value.map(&:at).min }.min
-            [moved, first && [first - now, 0.0].max, dead]
+            [moved, (first && wakes?(first, by) ? [first - now, 0.0].max : nil), dead]
           end
+        end
+
+        # (see Storage#wait_due)
+        def wait_due(seconds, connection: nil)
+          bell = Channel.new(1)
+          synchronize do
+            next bell.try_push(:look) if @due_unheard
+
+            @due_bells << bell
+          end
+          @due_unheard = false if bell.size.positive?
+          bell.pop(timeout: seconds) == :look
+        ensure
+          synchronize { @due_bells.delete(bell) }
         end
 
         private
@@ -229,6 +246,27 @@ module Ringspun
         def put_into(set, job, at)
           job.at = at.to_f
           @sets.fetch(set)[job.token] = job
+          tell_due(job.at) if set != :dead && job.at - now < POLL_SECONDS
+        end
+
+        # One who waits is told, unless somebody wakes early enough.
+        def tell_due(at)
+          wakes_at, = @wakes
+          return if wakes_at && wakes_at > now && wakes_at <= at
+
+          bell = @due_bells.shift
+          @due_unheard = true unless bell&.try_push(:look)
+        end
+
+        # Whether the caller is the one who wakes then.
+        def wakes?(at, by)
+          return true unless by
+
+          wakes_at, who = @wakes
+          return false if wakes_at && wakes_at > now && wakes_at <= at && who != by
+
+          @wakes = [at, by]
+          true
         end
 
         def push_one(push)

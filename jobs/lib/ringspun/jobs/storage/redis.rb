@@ -138,8 +138,9 @@ module Ringspun
         end
 
         # (see Storage#due)
-        def due(limit, connection: nil)
-          moved, left, dead = call(connection, Script[:due].command(@prefix, limit, @milliseconds ? 1 : 0), again: true)
+        def due(limit, by: nil, connection: nil)
+          command = Script[:due].command(@prefix, limit, @milliseconds ? 1 : 0, by || "")
+          moved, left, dead = call(connection, command, again: true)
           [moved, left&.to_f, dead.each_slice(2).to_a]
         end
 

@@ -10,9 +10,9 @@ module Ringspun
       class Maintenance
         # @param deaths [Deaths] hears of each job that is taken over
         # @return [Array<Maintenance>]
-        def self.parts(storage, config, backoff, log, deaths, random:)
+        def self.parts(node, storage, config, backoff, log, deaths, random:)
           common = [storage, config, backoff, log]
-          [Poller.new(*common, random:), Pruner.new(*common, random:), Unserved.new(*common, random:),
+          [Poller.new(*common, random:, node:), Pruner.new(*common, random:), Unserved.new(*common, random:),
            Recovery.new(*common, random:, deaths:),
            *(ExqRecovery.new(*common, random:, deaths:) if config.recover_exq),
            *(Beats.new(*common, random:) if Beats.wanted?(config))]

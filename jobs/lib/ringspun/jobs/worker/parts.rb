@@ -33,8 +33,7 @@ module Ringspun
           make_common
           make_what_runs_jobs
           @isolation = new_isolation if setup.quarantine
-          @maintenance = [*Maintenance.parts(setup.storage, setup.config, @backoff, setup.log, @deaths, random: setup.random),
-                          new_discovery]
+          @maintenance = new_maintenance
           @heartbeat = new_heartbeat
         end
 
@@ -90,9 +89,10 @@ module Ringspun
                         Isolation::Verdict.new(node, config, @retrying, @deaths), @scope, log)
         end
 
-        def new_discovery
-          @setup => { config:, storage:, log:, queue_order:, random: }
-          Discovery.new(storage, config, @backoff, log, queue_order:, random:) { look }
+        def new_maintenance
+          @setup => { node:, config:, storage:, log:, queue_order:, random: }
+          [*Maintenance.parts(node, storage, config, @backoff, log, @deaths, random:),
+           Discovery.new(storage, config, @backoff, log, queue_order:, random:) { look }]
         end
 
         def new_heartbeat

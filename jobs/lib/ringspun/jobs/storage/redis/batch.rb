@@ -10,6 +10,10 @@ module Ringspun
         #
         # @api private
         class Batch
+          # By the caller's clock, which may be wrong by the better part of it; the script asks the server's.
+          SOON_SECONDS = 60
+          private_constant :SOON_SECONDS
+
           # @param push [Push]
           # @return [Array] as scripts take it, see shared/push.lua
           def self.arguments(push)
@@ -81,10 +85,17 @@ module Ringspun
             @pushes.each { |push| @plain.delete(push.queue) if push.lock && !push.at && !push.delay }
             scheduled, rest = @pushes.reject { |push| part(push).is_a?(String) }.partition { |push| part(push) == :schedule }
             times = scheduled.flat_map { |push| [push.at.to_f, push.entry] }
-            @schedule = ["ZADD", "#{@prefix}schedule", *times] if scheduled.any?
+            @schedule = later(scheduled.map { |push| push.at.to_f }.min, times) if scheduled.any?
             return if rest.empty?
 
             @script = Script[:push].command(@prefix, AGAIN_SECONDS * 1000, *rest.flat_map { |push| Batch.arguments(push) })
+          end
+
+          # Only what is due soon wakes somebody, which takes a script.
+          def later(first, times)
+            return Script[:later].command(@prefix, *times) if first - Time.now.to_f < SOON_SECONDS
+
+            ["ZADD", "#{@prefix}schedule", *times]
           end
 
           def outcome(answer)

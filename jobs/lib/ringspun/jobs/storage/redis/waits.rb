@@ -42,6 +42,16 @@ module Ringspun
             @gates.delete(gate)
           end
 
+          # (see Storage#wait_due)
+          def wait_due(seconds, connection: nil)
+            use(connection, waits: true) do |one|
+              !all(one.exchange([["BLPOP", key("ringspun:due"), seconds]], blocking: seconds)).first.nil?
+            end
+          rescue FullError # BLPOP needs no memory, but has the flag
+            nap(Thread::Queue.new, [seconds, LOOK_SECONDS].min)
+            false
+          end
+
           # (see Storage#rouse)
           def rouse(node, connection: nil)
             @gates.to_a.each { |gate, who| gate.close if who == node }

@@ -1,4 +1,4 @@
--- with: keys clock count jobs trials priority push history taken limits
+-- with: keys clock count jobs trials priority wake push history taken limits
 -- Takes jobs out of a node's lists and, if they were there, puts them where they go, and stores the jobs that follow them.
 -- ARGV: the namespace's prefix, the node, milliseconds within which a push with a lock may be sent again, milliseconds to keep a
 -- history, then nine for each:
@@ -23,6 +23,7 @@ local function put(to, entry, delay)
     answer = redis.pcall('ZADD', key(to), score, entry)
   elseif to == 'retry' or to == 'schedule' then
     answer = redis.pcall('ZADD', key(to), string.format('%.6f', now + delay), entry)
+    if type(answer) ~= 'table' then wake(now + delay, now) end
   else
     local queue = string.sub(to, #'queue:' + 1)
     answer = line_up(queue, entry, 'RPUSH')

@@ -1,7 +1,7 @@
--- with: keys clock jobs members priority enqueue
+-- with: keys clock jobs members priority enqueue wake
 -- Moves jobs that are due into their queues.
--- ARGV: the namespace's prefix, how many at most, 1 to write times in milliseconds.
--- Returns how many were moved, the seconds until the next is due or nothing, and two for each that is no job and so is dead: the
+-- ARGV: the namespace's prefix, how many at most, 1 to write times in milliseconds, and who calls or "".
+-- Returns how many were moved, the seconds until the next is due or nothing (see Storage#due), and two for each that is no job and so is dead: the
 -- entry and what is wrong with it.
 local room = tonumber(ARGV[2])
 local now, score, stamp = clock(ARGV[3])
@@ -68,4 +68,5 @@ for _, name in ipairs({ 'retry', 'schedule' }) do
   end
 end
 deal()
+if wait and not wakes_then(now + math.min(wait, 1e9), ARGV[4], now) then wait = nil end
 return { moved, wait and string.format('%.6f', wait) or false, dead }

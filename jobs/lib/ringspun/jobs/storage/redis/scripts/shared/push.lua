@@ -8,10 +8,11 @@ local function due_at(text, now)
   return string.sub(text, 1, 1) == '+' and now + at or at
 end
 
-local function store(queue, entry, at)
+local function store(queue, entry, at, now)
   local stored
   if at then
     stored = redis.pcall('ZADD', key('schedule'), string.format('%.6f', at), entry)
+    if type(stored) ~= 'table' then wake(at, now) end
   else
     stored = line_up(queue, entry, 'LPUSH')
   end
@@ -33,14 +34,14 @@ end
 local function push(i, now, again)
   local queue, entry, jid, at = ARGV[i], ARGV[i + 1], ARGV[i + 2], due_at(ARGV[i + 3], now)
   if ARGV[i + 4] == '' then
-    local refused = store(queue, entry, at)
+    local refused = store(queue, entry, at, now)
     return refused and '!' .. refused or ''
   end
   local lock, before = lock_key(ARGV[i + 4]), key('ringspun:pushed:' .. jid)
   if redis.call('EXISTS', before) == 1 then return '' end
   local answer = take_lock(lock, jid, at, ARGV[i + 5], now)
   if answer then return answer end
-  local refused = store(queue, entry, at)
+  local refused = store(queue, entry, at, now)
   if refused then
     redis.call('DEL', lock)
     return '!' .. refused

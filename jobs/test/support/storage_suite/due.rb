@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+module StorageSuite
+  # Who wakes for what is due, and when.
+  module Due
+    def told? = storage.wait_due(0.01) # must pass
+
+    def test_one_who_waits_is_told_of_what_is_due_soon
+      Ringspun.run do
+        waits = Array.new(2) { parked { storage.wait_due(60) } }
+        push("a", delay: 0.5)
+        yield_until("one is told") { waits.count(&:alive?) == 1 }
+        assert_equal true, waits.find { |wait| !wait.alive? }.await
+        push("b", at: storage.time + 0.2)
+        assert_equal [true, true], machine.await(*waits)
+      end
+    end
+
+    def test_who_comes_later_is_told_once
+      push("a", delay: 1)
+      push("b", delay: 0.9)
+      assert_equal [true, false], [told?, told?]
+    end
+
+    # A poll comes before that.
+    def test_what_is_due_later_wakes_nobody
+      push("a", delay: 60)
+      push("b", at: storage.time + 60)
+      refute told?
+    end
+
+    def test_a_job_that_is_tried_again_soon_wakes_one_too
+      push("a", "b")
+      a, b = fetch
+      storage.fail(NODE, [failed(a, to: :retry, delay: 0.2)])
+      assert told?
+      storage.fail(NODE, [failed(b, to: :schedule, delay: 0.1)])
+      assert told?
+    end
+
+    # Of many who look one wakes for it, and the others when they look again.
+    def test_one_sleeps_until_the_next_is_due
+      push("a", delay: 50)
+      assert_in_delta 50, storage.due(100, by: "x")[1], 5
+      assert_equal [nil, nil], [storage.due(100, by: "y")[1], storage.due(100, by: "z")[1]]
+      assert_in_delta 50, storage.due(100, by: "x")[1], 5
+      assert_in_delta 50, storage.due(100)[1], 5
+      push("b", delay: 20)
+      assert_in_delta 20, storage.due(100, by: "y")[1], 5
+      assert_equal [nil, nil], [storage.due(100, by: "x")[1], storage.due(100, by: "z")[1]]
+    end
+
+    # Who was to wake is gone, or has no time.
+    def test_another_one_wakes_when_the_first_is_late
+      push("a", delay: 0.01)
+      storage.due(100, by: "x")
+      yield_until("it is due") { storage.due(100, by: "y").first == 1 }
+      push("b", delay: 50)
+      assert_in_delta 50, storage.due(100, by: "y")[1], 5
+    end
+
+    # Nobody is told twice of the same.
+    def test_what_is_later_than_what_somebody_sleeps_for_wakes_nobody
+      push("a", delay: 2)
+      assert told?
+      storage.due(100, by: "x")
+      push("b", delay: 3)
+      refute told?
+      push("c", delay: 1)
+      assert told?
+    end
+  end
+end
