@@ -50,8 +50,8 @@ module Ringspun
       # For so many seconds a worker that was asked announces what its jobs wait for.
       WAITS_SECONDS = 30
 
-      # Asks a worker to announce each second, for {WAITS_SECONDS}, what its jobs wait for: "waits" in {Storage#nodes}, by the slots
-      # of {Storage#work}. Of those that run longest it does so unasked, less often. May switch strands.
+      # Asks a worker to announce each second, for {WAITS_SECONDS}, what its jobs wait for: "waits" in {Storage#nodes}, by the
+      # slots of {Storage#work}. Of those that run longest it does so unasked, less often. May switch strands.
       #
       # @param node [String] with "ringspun" in {Storage#nodes}
       # @param storage [Storage]
