@@ -3,8 +3,8 @@
 require "jobs_helper"
 require "support/program"
 
-# What Ruby warns of where files require each other. Each file is required by a process that has nothing of its room, but what all
-# rooms before it have: `ringspun/jobs`, or nothing at all for those that programs require themselves.
+# What Ruby warns of where files require each other. What programs require has a process of its own, which has nothing before. So has
+# each room; its other files are required one by one after the file that has its name.
 class JobsRequiresTest < Minitest::Test
   include AnyBackend
 
@@ -17,36 +17,31 @@ class JobsRequiresTest < Minitest::Test
                ringspun/jobs/testing ringspun/jobs/web].freeze
 
   CODE = <<~'RUBY'
-    folder, *names = ARGV
+    folder, *alone = ARGV.first(ARGV.index("--"))
     $stdout.sync = true
-    tell = lambda do |name, before|
-      log = IO.pipe.then do |reader, writer|
-        pid = fork do
-          reader.close
-          [$stdout, $stderr].each { |io| io.reopen(writer) }
-          before.each { |other| require other }
+    tell = lambda do |names|
+      reader, writer = IO.pipe
+      pid = fork do
+        reader.close
+        [$stdout, $stderr].each { |io| io.reopen(writer) }
+        names.each do |name|
           require name
-        rescue LoadError, StandardError => error
-          puts "error: #{error.full_message(highlight: false)}"
-        ensure
-          exit!(true)
+          puts "looked at #{name}"
         end
-        writer.close
-        reader.read.tap { Process.wait(pid) }
+      rescue LoadError, StandardError => error
+        puts "error: #{error.full_message(highlight: false)}"
+      ensure
+        exit!(true)
       end
-      wrong = log.lines.grep(/^error|circular|#{Regexp.escape(folder)}.*warning/)
-      puts "#{name}: #{wrong.first}" unless wrong.empty?
-      puts "looked at #{name}"
+      writer.close
+      puts reader.read.lines.grep(/^error|^looked|circular|#{Regexp.escape(folder)}.*warning/)
+      Process.wait(pid)
     end
-    alone, names = names.partition { |name| name.start_with?("alone:") }
-    alone.each { |name| tell.call(name.delete_prefix("alone:"), []) }
+    alone.each { |name| tell.call([name]) }
     require "ringspun/jobs"
     require "active_job" # what is not there is looked for
-    names.each do |name|
-      room = name[%r{\Aringspun/jobs/(\w+)/}, 1]
-      # A file of a room that has a file of its own is required by that, in its order.
-      before = room && File.file?("#{folder}/ringspun/jobs/#{room}.rb") ? ["ringspun/jobs/#{room}"] : []
-      tell.call(name, before - [name])
+    ARGV.drop(ARGV.index("--") + 1).group_by { |name| name[%r{\Aringspun/jobs/\w+}].to_s }.each do |room, names|
+      tell.call(File.file?("#{folder}/#{room}.rb") ? [room, *(names - [room])] : names)
     end
   RUBY
 
@@ -54,11 +49,11 @@ class JobsRequiresTest < Minitest::Test
     names = Dir["#{FOLDER}/**/*.rb"].map { |path| path.delete_prefix("#{FOLDER}/").delete_suffix(".rb") }
     names = names.grep_v(OF_RAILS).sort
     assert_empty ENTRIES - names
-    child = Program.ruby(CODE, FOLDER, *ENTRIES.map { |name| "alone:#{name}" }, *names)
+    child = Program.ruby(CODE, FOLDER, *ENTRIES, "--", *names)
     assert_predicate child.wait, :success?, child.log
     looked, wrong = child.log.lines(chomp: true).partition { |line| line.start_with?("looked at") }
-    assert_empty wrong.grep_v(/^\S*gems.*warning/)
-    assert_equal ENTRIES.size + names.size, looked.size
+    assert_empty wrong
+    assert_equal (ENTRIES + names).sort, looked.map { |line| line.delete_prefix("looked at ") }.sort
   ensure
     child&.close
   end

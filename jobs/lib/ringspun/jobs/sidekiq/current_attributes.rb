@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "active_job"
+require "active_support/time" # classes that Active Job's serializers name
 require "active_job/arguments"
 require "active_support/current_attributes"
 require_relative "../sidekiq"
