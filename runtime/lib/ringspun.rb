@@ -52,4 +52,4 @@ require_relative "ringspun/stream"
 require_relative "ringspun/tls"
 require_relative "ringspun/watch"
 require_relative "ringspun/hints"
-require_relative "ringspun/railtie" if defined?(Rails::Railtie)
+require_relative "ringspun/rails_isolation" if defined?(Rails::Railtie)

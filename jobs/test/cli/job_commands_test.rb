@@ -253,7 +253,7 @@ module JobCommandsSuite
       assert_equal 0o600, File.stat(path).mode & 0o777
       assert_equal "export: #{path} is there already", refused("export", "all", path)
       kept.clear("default")
-      assert_equal "1 jobs imported, 0 were there\n", text("import", path)
+      assert_equal "1 job imported, 0 were there\n", text("import", path)
       assert_match(%r{\Aimport: .*none cannot be read: }, refused("import", "#{folder}/none"))
       assert_equal "export: there is no queue nothing", refused("export", "nothing")
       assert_match(/\Aexport: say what: all, /, refused("export"))

@@ -260,8 +260,8 @@ class SidekiqEnqueueTest < BothSides
 
   # As programs make pools themselves.
   POOLS = <<~'RUBY'
-    require "connection_pool"
     require "redis-client"
+    RedisClient.const_get(:Pooled) # brings ConnectionPool
     OF_THE_SAME_KIND = ConnectionPool.new(size: 1) do
       Sidekiq::RedisConnection.create(url: ENV.fetch("REDIS_URL"), db: 2, size: 1).with { |redis| redis }
     end

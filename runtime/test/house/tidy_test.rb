@@ -212,13 +212,14 @@ class TidyTest < Minitest::Test
 
   # What only somebody who has that gem requires: what makes it go with ours, and helpers for tests of a program's own.
   FOR_USERS_OF = { "active_job/arguments" => %w[jobs/lib/ringspun/jobs/sidekiq/current_attributes.rb],
+                   "active_support/time" => %w[jobs/lib/ringspun/jobs/sidekiq/current_attributes.rb],
                    "active_support/current_attributes" => %w[jobs/lib/ringspun/jobs/sidekiq/current_attributes.rb],
                    "action_mailer" => %w[jobs/test/rails/active_job_test.rb], # where the application's own gems are
                    "async" => %w[runtime/lib/ringspun/async.rb],
                    "opentelemetry" => %w[runtime/lib/ringspun/opentelemetry.rb],
-                   "rails/railtie" => %w[runtime/lib/ringspun/railtie.rb jobs/lib/ringspun/jobs/railtie.rb],
+                   "rails/railtie" => %w[runtime/lib/ringspun/rails_isolation.rb jobs/lib/ringspun/jobs/railtie.rb],
                    "rails/generators" => %w[jobs/lib/generators/ringspun/install/install_generator.rb],
-                   "active_job" => %w[jobs/lib/ringspun/jobs/active_job.rb],
+                   "active_job" => %w[jobs/lib/ringspun/jobs/active_job.rb jobs/lib/ringspun/jobs/sidekiq/current_attributes.rb],
                    "active_support" => %w[postgres/lib/ringspun/postgres/notifications.rb],
                    "active_support/notifications" => %w[postgres/lib/ringspun/postgres/notifications.rb],
                    "active_record" => %w[jobs/lib/ringspun/jobs/active_record.rb],

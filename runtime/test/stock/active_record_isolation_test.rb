@@ -108,6 +108,13 @@ class StockActiveRecordIsolationTest < Minitest::Test
     end
   end
 
+  def test_the_railtie_is_not_required_while_it_is_loaded
+    ["require 'ringspun'", "require 'ringspun/railtie'"].each do |line|
+      answer = railtie_child("$VERBOSE = true\n#{line}\np Ringspun::Railtie.initializers.size\n")
+      assert_equal ["1\n", []], [answer.out, answer.err.lines.grep(/circular/)]
+    end
+  end
+
   def test_the_railtie_leaves_what_the_application_has_set
     answer = railtie_child(<<~RUBY)
       require "ringspun"

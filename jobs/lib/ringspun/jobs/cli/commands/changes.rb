@@ -140,8 +140,6 @@ module Ringspun
           say "#{jobs(@done)} #{done}#{", #{@gone} could not be: gone meanwhile, or no jobs" if @gone.positive?}"
           missing.each { |jid| say "there is no #{jid} to #{self.class.title}" }
         end
-
-        def jobs(count) = count == 1 ? "1 job" : "#{count} jobs"
       end
       private_constant :Change
 

@@ -100,6 +100,8 @@ module Ringspun
 
         def say(line) = @output.puts(Command.printable(line).rstrip)
 
+        def jobs(count) = count == 1 ? "1 job" : "#{count} jobs"
+
         def table(head, rows)
           return if rows.empty?
 

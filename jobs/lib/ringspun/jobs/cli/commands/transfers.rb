@@ -18,7 +18,7 @@ module Ringspun
           @count = 0
           write_all = ->(file) { places.each { |place| export(place, file) } }
           [nil, "-"].include?(names[1]) ? write_all.call(@output) : into(names[1], &write_all)
-          @errors.puts "#{@count} jobs exported"
+          @errors.puts "#{jobs(@count)} exported"
           SUCCESS
         end
 
@@ -96,11 +96,13 @@ module Ringspun
             @jids = jids_there
             file.each_line.with_index(1).each_slice(PAGE) { |lines| import(lines.map { |line, number| read(line, number) }) }
           end
-          json? ? tell({ "imported" => @stored, "there" => @there }) : say("#{@stored} jobs imported, #{@there} were there")
+          json? ? tell({ "imported" => @stored, "there" => @there }) : say(imported)
           SUCCESS
         end
 
         private
+
+        def imported = "#{jobs(@stored)} imported, #{@there} #{@there == 1 ? "was" : "were"} there"
 
         def from(path)
           return yield(@input) if [nil, "-"].include?(path)
@@ -119,7 +121,7 @@ module Ringspun
 
           [place, Storage::Stored.new(nil, entry, at)]
         rescue StandardError
-          refuse("line #{number} is none of an export; before it #{@stored} jobs were imported")
+          refuse("line #{number} is none of an export; before it #{jobs(@stored)} #{@stored == 1 ? "was" : "were"} imported")
         end
 
         def jids_there
