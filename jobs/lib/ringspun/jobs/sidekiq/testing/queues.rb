@@ -61,12 +61,12 @@ module Ringspun
           def clear_all = [@by_queue, @by_class].each(&:clear)
         end
 
-        # What {Jobs::Testing} keeps, in these Arrays.
+        # What {Jobs::Testing} keeps, in these Arrays, in place of what it has itself.
         #
         # @api private
-        class Kept < Jobs::Testing.const_get(:Kept)
+        class Kept
           def initialize
-            super
+            @lock = Thread::Mutex.new
             @records = {}.compare_by_identity # job => what else is known of it
           end
 
