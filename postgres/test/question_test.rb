@@ -2,7 +2,8 @@
 
 require "postgres_helper"
 
-# What plain threads ask of shared connections, and which their lane answers without a strand for each.
+# What is asked of shared connections for plain threads that do not ask by themselves, as over TLS, and which the lane answers
+# without a strand for each.
 # servers: all
 class PostgresQuestionTest < Minitest::Test
   include OnPool
@@ -38,6 +39,17 @@ class PostgresQuestionTest < Minitest::Test
       assert_raises(NotImplementedError) { quiet_thread { pool.query("select $1::json", { a: parameter }) }.value }
       assert_equal 1, quiet_thread { ask(pool, 1) }.value
       assert_same courier, pool.__send__(:courier)
+    end
+  end
+
+  # As an answer is made of what the server has said: the kill is no answer.
+  def test_a_courier_that_is_killed_while_it_makes_an_answer
+    with_open_lane do |pool|
+      trace = TracePoint.new(:call) { |at| Thread.current.kill if at.method_id == :error_of }
+      caller = trace.enable(target_thread: pool.__send__(:courier).instance_variable_get(:@thread)) do
+        quiet_thread { pool.query("select 1 / 0") }.tap { |thread| wait_until { !thread.alive? } }
+      end
+      assert_raises(Postgres::ConnectionLost) { caller.value }
     end
   end
 
@@ -142,6 +154,7 @@ class PostgresQuestionTest < Minitest::Test
   def with_open_lane
     with_pool(lanes: 1) do |pool|
       quiet_thread { pool.query("select 1") }.join
+      pool.__send__(:courier).lanes.define_singleton_method(:for_thread) { nil }
       yield pool
     end
   end

@@ -74,7 +74,7 @@ static VALUE next_answer(rpg_lane *lane, rpg_request *request) {
     VALUE answer = rb_protect(make_answer, (VALUE)&a, &state);
     if (!state) return answer;
     VALUE error = rb_errinfo();
-    if (!rpg_is_error(error)) rb_jump_tag(state);
+    if (!rpg_is_error(error)) rb_jump_tag(state); /* the thread is killed */
     rb_set_errinfo(Qnil);
     return error;
 }
