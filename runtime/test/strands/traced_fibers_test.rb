@@ -3,8 +3,8 @@
 require "test_helper"
 require "support/strands"
 
-# What a TracePoint raises while a fiber for a strand is made, or as it begins: the strand has that error, or one that says so. Nothing
-# else of CRuby raises there, but for the lack of memory and of stacks.
+# What a TracePoint raises while a fiber for a strand is made, or as it begins: the strand has that error, or one that says so.
+# Nothing else of CRuby raises there, but for the lack of memory and of stacks.
 class TracedFibersTest < Minitest::Test
   include AnyBackend
   include Strands

@@ -53,17 +53,58 @@ typedef struct {
 
 static inline uring_state *uring_state_of(rs_machine *machine) { return machine->backend_state; }
 
+/* True: the kernel has the op, or gets it with the next submission. */
+static inline bool uring_is_in_kernel(const rs_op *op) {
+    const uring_op *own = uring_of(op);
+    RS_CHECK(own->waits_for_entry + own->waits_behind + own->retry.waits <= 1);
+    bool elsewhere = own->waits_for_entry || own->waits_behind || own->retry.waits;
+    return op->state == RS_OP_SUBMITTED && !op->offloaded && !elsewhere;
+}
+
+/* --- exchange.c --- */
+
+/* From the ring into the backlog, as far as there is memory for more. */
+void uring_fetch(uring_state *state);
+
+/* Calls that until it is no longer answered EBUSY, or the ring is lost. */
+void uring_ask(uring_state *state, int (*call)(uring_ring *ring));
+void uring_flush(uring_state *state);
+void uring_hand_over(uring_state *state);
+void uring_lose_entry(uring_state *state, int answer);
+
+/* NULL: the ring is full. */
+uring_sqe *uring_next_entry(uring_state *state);
+
+/* The poll by which others wake the machine. False: the ring is full. */
+bool uring_arm_wake(uring_state *state);
+
+/* --- submit.c --- */
+
+void uring_limit_workers(rs_machine *machine, uring_state *state);
+void uring_arm(rs_machine *machine, rs_op *op);
+void uring_release(rs_machine *machine, rs_op *op);
+
+/* False: the ring is full. */
+bool uring_fill_entry(rs_machine *machine, rs_op *op);
+
 /* Into the ring, or in line for a free entry. */
 void uring_submit(rs_machine *machine, rs_op *op);
 
 /* The op has ended. */
 void uring_finish(rs_machine *machine, rs_op *op, int64_t result);
 
+/* Without the ring's doing what the op is for: by a worker, or by readiness and a try. */
+void uring_take_other_way(rs_machine *machine, rs_op *op);
+
+/* --- complete.c --- */
+
 /* What the kernel says of an op that is in it. */
 void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe);
 
 /* One try of our own. False: the op goes on waiting. */
 bool uring_try_again(rs_machine *machine, rs_op *op);
+
+/* --- refusal.c --- */
 
 /* True: that answer may be a refusal of the ring's, and the kernel is asked. The op goes on. */
 bool uring_doubts(rs_machine *machine, rs_op *op, int64_t result);
@@ -72,13 +113,20 @@ bool uring_doubts(rs_machine *machine, rs_op *op, int64_t result);
  * and the op goes on in another way. */
 bool uring_is_own_answer(rs_machine *machine, rs_op *op, int64_t *result);
 
-/* Without the ring's doing what the op is for: by a worker, or by readiness and a try. */
-void uring_take_other_way(rs_machine *machine, rs_op *op);
-
 /* Asks the kernel to cancel an op (NULL: all), where an entry cannot. False: it has missed it. */
 bool uring_cancel_by_call(rs_machine *machine, const rs_op *op);
 
 /* The ring is of no use any more. */
 void uring_lose(rs_machine *machine, const char *call, int64_t answer);
+
+/* --- cancel.c --- */
+
+void uring_cancel(rs_machine *machine, rs_op *op);
+
+/* The answer to a cancellation of that op; NULL: the op has ended. */
+void uring_note_cancel(rs_machine *machine, rs_op *op, int32_t result);
+
+/* Asks again for those that were missed, when it is time. */
+void uring_cancel_again(rs_machine *machine);
 
 #endif

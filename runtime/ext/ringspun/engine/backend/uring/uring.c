@@ -19,11 +19,9 @@
 #include "kernel/op_table.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define BACKLOG_FIRST 256
@@ -34,23 +32,6 @@ static int open_wake(uring_state *state) {
     state->wake = rs_wake_open();
     state->wake_armed = false;
     return state->wake < 0 ? state->wake : 0;
-}
-
-/* The kernel's own for files are as many as ours may be, on those kernels that let us say so (5.15). Those for the rest are as
- * many as it wants: with each may wait somebody on a stream that others read as well, for as long as nothing comes.
- * https://man7.org/linux/man-pages/man2/io_uring_register.2.html (IORING_REGISTER_IOWQ_MAX_WORKERS) */
-static void limit_workers(rs_machine *machine, uring_state *state) {
-    uint32_t limits[2] = {machine->options.workers_max + state->others_most, 0};
-    state->ring.system->enregister(state->ring.fd, URING_REGISTER_IOWQ_MAX_WORKERS, limits, 2);
-}
-
-/* The kernel counts an open among those for files, although that of a FIFO waits for its other end, and maybe for ever. So for each of
- * these that are under way at the same time there may be one thread more. */
-static void make_way_for_others(rs_machine *machine, uring_state *state) {
-    state->others++;
-    if (RS_LIKELY(state->others <= state->others_most) || state->others_most == RS_OPENS_MAX) return;
-    state->others_most++;
-    limit_workers(machine, state);
 }
 
 static int refuse(rs_machine *machine, uring_state *state, int error, const char *call) {
@@ -85,7 +66,7 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     /* These came with the same Linux, 5.19, and cannot be asked after: https://man7.org/linux/man-pages/man2/io_uring_enter.2.html
      * (IORING_OP_SOCKET, IORING_RECVSEND_POLL_FIRST) and https://man7.org/linux/man-pages/man3/io_uring_prep_accept.3.html */
     state->poll_first = machine->accept_queues->multishot = state->supported[URING_OP_SOCKET];
-    limit_workers(machine, state);
+    uring_limit_workers(machine, state);
     machine->descriptors->unix_reports_more = uring_reports_more_of_unix();
     error = open_wake(state);
     if (error) return refuse(machine, state, error, "eventfd");
@@ -134,322 +115,6 @@ static void uring_close(rs_machine *machine) {
     machine->backend_state = NULL;
 }
 
-/* --- from the ring to the backlog --- */
-
-/* Without memory for more the rest stays in the ring until the next poll. */
-static bool backlog_has_room(uring_state *state) {
-    RS_CHECK(state->backlog_served <= state->backlog_len && state->backlog_len <= state->backlog_capacity);
-    if (RS_LIKELY(state->backlog_len < state->backlog_capacity)) return true;
-    uring_cqe *more = rs_try_realloc(state->backlog, sizeof(uring_cqe) * 2 * state->backlog_capacity);
-    if (!more) return false;
-    state->backlog = more;
-    state->backlog_capacity *= 2;
-    return true;
-}
-
-/* One that lasts reports a wake once, and any other for as long as nobody has read it. */
-static void note_wake(uring_state *state, const uring_cqe *cqe) {
-    if (!(cqe->flags & URING_CQE_MORE)) state->wake_armed = false;
-    if (RS_UNLIKELY(uring_may_refuse(cqe->result))) {
-        if (state->wake_once) state->lost = cqe->result, state->lost_by = "IORING_OP_POLL_ADD";
-        state->wake_once = true;
-    }
-    if (RS_UNLIKELY(state->wake_once) && cqe->result > 0) rs_wake_clear(state->wake);
-}
-
-/* Makes room in the ring, and touches no op. */
-static void fetch(uring_state *state) {
-    uring_cqe cqe;
-    while (state->is_open && backlog_has_room(state) && uring_ring_take(&state->ring, &cqe)) {
-        if (cqe.user_data == NAME_WAKE) note_wake(state, &cqe);
-        if (cqe.user_data == NAME_WAKE || cqe.user_data == NAME_IGNORED) continue;
-        state->backlog[state->backlog_len++] = cqe;
-    }
-}
-
-static void lose_entry(uring_state *state, int answer) {
-    state->lost = answer;
-    state->lost_by = "io_uring_enter";
-}
-
-/* The kernel holds completions back for want of room, and takes nothing before they are fetched:
- * https://man7.org/linux/man-pages/man2/io_uring_enter.2.html (EBUSY) */
-static void ask(uring_state *state, int (*call)(uring_ring *ring)) {
-    for (int tries = 0; tries < 2 && !state->lost; tries++) {
-        int answer = call(&state->ring);
-        RS_CHECK(answer <= 0);
-        if (RS_UNLIKELY(rs_is_lost_by_now(&state->looks, answer))) lose_entry(state, answer);
-        if (RS_LIKELY(answer != -EBUSY)) return;
-        fetch(state);
-    }
-}
-
-static void flush(uring_state *state) { ask(state, uring_ring_flush); }
-
-static void hand_over(uring_state *state) { ask(state, uring_ring_hand_over); }
-
-static uring_sqe *next_entry(uring_state *state) {
-    if (RS_UNLIKELY(state->lost)) return NULL;
-    RS_CHECK(state->is_open);
-    uring_sqe *sqe = uring_ring_next(&state->ring);
-    if (RS_LIKELY(sqe != NULL)) return sqe;
-    flush(state);
-    return uring_ring_next(&state->ring);
-}
-
-/* --- ops --- */
-
-static uring_descriptor *known_of(rs_descriptor *descriptor) { return (void *)descriptor->of_backend; }
-
-/* Who is next gets it at once, and the kernel at the next poll: this may be a cancellation, in which no other op may
- * complete. */
-static void give_up_side(rs_machine *machine, rs_op *op) {
-    uring_state *state = uring_state_of(machine);
-    uint32_t side = rs_op_kinds[op->request.kind].side;
-    RS_CHECK(side == RS_SIDE_READ || side == RS_SIDE_WRITE);
-    for (uint32_t link = op->next; link;) {
-        rs_op *other = rs_op_at(machine->ops, link - 1);
-        link = other->next;
-        if (!uring_of(other)->waits_behind || rs_op_kinds[other->request.kind].side != side) continue;
-        RS_CHECK(!uring_of(other)->has_side);
-        uring_of(other)->has_side = true;
-        rs_op_line_put(&state->next_on_side, other);
-        machine->attention = true;
-        return;
-    }
-    uring_descriptor *known = known_of(rs_descriptor_get(machine->descriptors, op->request.fd));
-    RS_CHECK(known->sides & (1u << side));
-    known->sides &= ~(1u << side);
-}
-
-void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
-    RS_ASSERT(!op->offloaded);
-    RS_CHECK(op->state == RS_OP_SUBMITTED && !rs_retry_has(op));
-    /* A poll takes nothing. So a cancellation that came first wins, also when the kernel learns of it too late. */
-    if (op->request.kind == RS_OP_POLL && rs_op_is_unwanted(op)) result = -ECANCELED;
-    if (uring_of(op)->has_side) give_up_side(machine, op);
-    if (uring_of(op)->is_of_others) uring_state_of(machine)->others--;
-    rs_op_complete(machine, op, result);
-}
-
-static bool is_own(rs_machine *machine, int fd) {
-    return fd < 0 || rs_descriptor_kind(machine->descriptors, fd) != RS_FD_UNKNOWN;
-}
-
-static bool fill_entry(rs_machine *machine, rs_op *op) {
-    RS_CHECK(!uring_of(op)->waits_behind && !rs_retry_has(op));
-    uring_sqe *sqe = next_entry(uring_state_of(machine));
-    if (RS_UNLIKELY(!sqe)) return false;
-    uring_fill(sqe, op);
-    return true;
-}
-
-static void wait_for_entry(rs_machine *machine, rs_op *op) {
-    RS_CHECK(!uring_of(op)->waits_for_entry && !uring_of(op)->waits_behind);
-    uring_of(op)->waits_for_entry = true;
-    rs_op_line_put(&uring_state_of(machine)->line, op);
-}
-
-void uring_submit(rs_machine *machine, rs_op *op) {
-    RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded && !uring_of(op)->waits_behind && !rs_retry_has(op));
-    if (op->request.options & RS_REQUEST_OF_OBJECT) {
-        wait_for_entry(machine, op);
-        return;
-    }
-    if (RS_UNLIKELY(!fill_entry(machine, op))) {
-        wait_for_entry(machine, op);
-        machine->attention = true;
-        return;
-    }
-    bool own_target = !rs_request_has_target(&op->request) || is_own(machine, op->request.splice.to_fd);
-    if (!is_own(machine, op->request.fd) || !own_target) hand_over(uring_state_of(machine));
-}
-
-/* The kernel wakes those that wait on one descriptor in no order, or the last one first. So of our own streams it gets one op
- * for each side at a time. https://github.com/torvalds/linux/blob/v6.18/kernel/sched/wait.c (add_wait_queue) */
-static uint32_t side_of(rs_machine *machine, const rs_op *op) {
-    const rs_request *request = &op->request;
-    bool stream = request->fd >= 0 && rs_descriptor_kind(machine->descriptors, request->fd) == RS_FD_STREAM;
-    uint32_t side = rs_op_kinds[request->kind].side;
-    return stream && (side == RS_SIDE_READ || side == RS_SIDE_WRITE) ? side : RS_SIDE_NONE;
-}
-
-static void ask_for_side(rs_machine *machine, rs_descriptor *descriptor) {
-    for (uint32_t link = descriptor->first; link;) {
-        rs_op *op = rs_op_at(machine->ops, link - 1);
-        link = op->next;
-        RS_CHECK(op->state == RS_OP_SUBMITTED);
-        if (rs_op_lasts(op) && op->cancel == RS_WAKE_VALUE) op->owner->give_way(machine, op);
-    }
-}
-
-static bool must_wait_behind(rs_machine *machine, rs_op *op) {
-    RS_CHECK(!uring_of(op)->waits_behind && !uring_of(op)->has_side);
-    uint32_t side = side_of(machine, op);
-    if (side == RS_SIDE_NONE) return false;
-    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, op->request.fd);
-    uint32_t *sides = &known_of(descriptor)->sides;
-    bool taken = *sides & (1u << side);
-    *sides |= 1u << side;
-    uring_of(op)->waits_behind = taken;
-    uring_of(op)->has_side = !taken;
-    if (RS_UNLIKELY(taken)) ask_for_side(machine, descriptor);
-    return taken;
-}
-
-static bool has_pool(uring_state *state) {
-    RS_CHECK(!(state->pool && state->no_pool));
-    if (!state->pool && !state->no_pool) {
-        state->pool = uring_pool_open(&state->ring);
-        state->no_pool = !state->pool;
-    }
-    return state->pool;
-}
-
-/* What does not fit into one of the pool's buffers comes in two parts. */
-static bool may_come_in_parts(rs_machine *machine, const rs_op *op) {
-    if (op->request.transfer.len <= URING_POOL_BUFFER) return true;
-    RS_CHECK((uint32_t)op->request.fd < machine->descriptors->capacity);
-    const rs_descriptor *descriptor = &machine->descriptors->table[op->request.fd];
-    return descriptor->kind == RS_FD_STREAM && (descriptor->bytes || !descriptor->socket);
-}
-
-/* A stream, for anything else has its bytes at once and needs a place for them. False: there is no memory for that. */
-static bool choose_buffer(rs_machine *machine, rs_op *op) {
-    RS_CHECK(op->request.transfer.address == NULL);
-    uring_op *way = uring_of(op);
-    bool waits = !way->for_readiness && !way->by_worker;
-    bool fits = waits && uring_kind_now(machine, op) == RS_FD_STREAM && may_come_in_parts(machine, op);
-    if (fits && has_pool(uring_state_of(machine))) way->from_pool = true;
-    else if (!rs_op_lend(op)) return false;
-    return true;
-}
-
-static void uring_release(rs_machine *machine, rs_op *op) {
-    RS_CHECK(op->state == RS_OP_TERMINAL && (op->request.options & RS_REQUEST_ANY_BUFFER));
-    uring_state *state = uring_state_of(machine);
-    if (state->pool) uring_pool_give_back(state->pool, op->request.transfer.address);
-}
-
-/* For who comes after it on its side, for an entry and one to cancel it, and for that to be missed. */
-static bool reserve_lines(rs_machine *machine) {
-    uring_state *state = uring_state_of(machine);
-    uint32_t count = machine->in_flight;
-    RS_CHECK(count > 0);
-    return rs_op_line_reserve(&state->line, 2 * count) && rs_op_line_reserve(&state->next_on_side, count) &&
-           rs_op_line_reserve(&state->missed, count);
-}
-
-/* Its end comes with the next poll, if not by a worker. */
-static void arm_without_kernel(rs_machine *machine, rs_op *op) {
-    RS_CHECK(uring_state_of(machine)->lost);
-    uring_of(op)->waits_for_entry = true;
-    machine->attention = true;
-    if (rs_op_does_without(machine, op)) rs_workers_submit(&uring_state_of(machine)->workers, op);
-}
-
-static void uring_arm(rs_machine *machine, rs_op *op) {
-    RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded);
-    uring_state *state = uring_state_of(machine);
-    if (RS_UNLIKELY(state->lost)) {
-        arm_without_kernel(machine, op);
-        return;
-    }
-    uint8_t opcode = uring_opcode(op->request.kind);
-    if (RS_UNLIKELY(opcode == URING_OP_NOP || (!state->supported[opcode] && rs_op_does_without(machine, op)))) {
-        RS_CHECK(rs_op_calls[op->request.kind].execute != NULL);
-        rs_workers_submit(&state->workers, op);
-        return;
-    }
-    uring_choose_way(machine, op, state->poll_first);
-    if (RS_UNLIKELY(!state->supported[uring_opcode_now(op)])) uring_choose_readiness(op);
-    if (uring_of(op)->for_readiness) rs_op_goes_by_number(machine, op);
-    bool short_of_memory = !reserve_lines(machine);
-    short_of_memory |= (op->request.options & RS_REQUEST_ANY_BUFFER) && !choose_buffer(machine, op);
-    if (op->request.kind == RS_OP_WAITID && !op->request.owned) {
-        op->request.wait.info = op->request.owned = rs_try_alloc(sizeof(siginfo_t));
-        short_of_memory |= !op->request.owned;
-    }
-    if (RS_UNLIKELY(short_of_memory)) {
-        rs_op_complete(machine, op, RS_NO_MEMORY);
-        return;
-    }
-    if (uring_of(op)->by_worker) machine->metrics.ops_offloaded++;
-    if (rs_request_traits(&op->request)->of_others) {
-        uring_of(op)->is_of_others = true;
-        make_way_for_others(machine, state);
-    }
-    if (RS_LIKELY(!must_wait_behind(machine, op))) uring_submit(machine, op);
-}
-
-void uring_take_other_way(rs_machine *machine, rs_op *op) {
-    if (rs_op_is_unwanted(op)) {
-        uring_finish(machine, op, -ECANCELED);
-    } else if (rs_op_does_without(machine, op)) {
-        if (uring_of(op)->has_side) give_up_side(machine, op);
-        if (uring_of(op)->is_of_others) uring_state_of(machine)->others--;
-        *uring_of(op) = (uring_op){0};
-        rs_workers_submit(&uring_state_of(machine)->workers, op);
-    } else {
-        uring_choose_readiness(op);
-        rs_op_goes_by_number(machine, op);
-        if (RS_LIKELY(rs_op_lend(op))) uring_submit(machine, op);
-        else uring_finish(machine, op, RS_NO_MEMORY);
-    }
-}
-
-/* The kernel was just moving the op from one place to another, or its thread took no notice. Mostly the op has ended, and its
- * completion is on its way. https://man7.org/linux/man-pages/man3/io_uring_prep_cancel.3.html (-ENOENT, -EALREADY) */
-#define CANCEL_AGAIN_NS 1000000
-
-static void wake_to_cancel(rs_machine *machine) {
-    int64_t next_ns = uring_state_of(machine)->cancel_again_ns;
-    if (next_ns != 0 && next_ns < machine->backend_deadline_ns) machine->backend_deadline_ns = next_ns;
-}
-
-/* It is asked again a little later. */
-static void miss(rs_machine *machine, rs_op *op) {
-    uring_state *state = uring_state_of(machine);
-    RS_CHECK(rs_op_is_unwanted(op) && !uring_of(op)->cancel_waits_for_entry);
-    if (!uring_of(op)->cancel_missed) rs_op_line_put(&state->missed, op);
-    uring_of(op)->cancel_missed = true;
-    if (state->cancel_again_ns == 0) state->cancel_again_ns = rs_now(machine) + CANCEL_AGAIN_NS;
-    wake_to_cancel(machine);
-}
-
-static void uring_cancel(rs_machine *machine, rs_op *op) {
-    uring_state *state = uring_state_of(machine);
-    RS_CHECK(op->state == RS_OP_SUBMITTED && rs_op_is_unwanted(op));
-    RS_CHECK(!uring_of(op)->cancel_waits_for_entry);
-    if (op->offloaded) {
-        rs_workers_cancel(&state->workers, op);
-        return;
-    }
-    if (uring_of(op)->waits_behind || rs_retry_has(op)) {
-        rs_retry_forget(machine, &state->retry, op);
-        uring_finish(machine, op, -ECANCELED);
-        return;
-    }
-    machine->attention = true;
-    if (uring_of(op)->waits_for_entry || state->lost) return;
-    if (RS_UNLIKELY(state->cancel_refused)) {
-        hand_over(state);
-        if (!state->lost && !uring_cancel_by_call(machine, op)) miss(machine, op);
-        return;
-    }
-    uring_sqe *sqe = next_entry(state);
-    if (RS_UNLIKELY(!sqe)) {
-        uring_of(op)->cancel_waits_for_entry = true;
-        rs_op_line_put(&state->line, op);
-        return;
-    }
-    sqe->opcode = URING_OP_ASYNC_CANCEL;
-    sqe->fd = -1;
-    sqe->address = rs_op_id(op);
-    sqe->user_data = rs_op_id(op) | NAME_CANCEL;
-    if (state->ring.features & URING_FEATURE_CQE_SKIP) sqe->flags = URING_SQE_CQE_SKIP_SUCCESS;
-}
-
 static bool lost_object(rs_machine *machine, const rs_op *op) {
     return (op->request.options & RS_REQUEST_OF_OBJECT) && !machine->driver.is_open(op);
 }
@@ -464,7 +129,7 @@ static bool serve(rs_machine *machine, rs_op *op) {
     } else if (own->waits_for_entry) {
         bool unwanted = rs_op_is_unwanted(op);
         if (unwanted || lost_object(machine, op)) uring_finish(machine, op, unwanted ? -ECANCELED : -EBADF);
-        else if (fill_entry(machine, op)) own->waits_for_entry = false;
+        else if (uring_fill_entry(machine, op)) own->waits_for_entry = false;
         else return false;
     }
     return true;
@@ -494,41 +159,6 @@ static void serve_next_on_side(rs_machine *machine) {
     next->len = 0;
 }
 
-static bool is_in_kernel(const rs_op *op) {
-    const uring_op *own = uring_of(op);
-    RS_CHECK(own->waits_for_entry + own->waits_behind + own->retry.waits <= 1);
-    bool elsewhere = own->waits_for_entry || own->waits_behind || own->retry.waits;
-    return op->state == RS_OP_SUBMITTED && !op->offloaded && !elsewhere;
-}
-
-static void note_cancel(rs_machine *machine, rs_op *op, int32_t result) {
-    bool refused = uring_may_refuse(result);
-    if (RS_UNLIKELY(refused)) uring_state_of(machine)->cancel_refused = true;
-    if (result >= 0 || !op || !is_in_kernel(op)) return;
-    if (refused) uring_cancel(machine, op);
-    else miss(machine, op);
-}
-
-static void cancel_again(rs_machine *machine) {
-    uring_state *state = uring_state_of(machine);
-    if (RS_LIKELY(state->cancel_again_ns == 0)) return;
-    if (rs_now(machine) >= state->cancel_again_ns) {
-        state->cancel_again_ns = 0;
-        /* What is missed once more takes the place of one that was read before. */
-        uint32_t len = state->missed.len;
-        state->missed.len = 0;
-        for (uint32_t i = 0; i < len; i++) {
-            RS_CHECK(state->missed.len <= i);
-            rs_op *op = rs_op_find(machine->ops, state->missed.names[i]);
-            if (!op) continue;
-            RS_CHECK(uring_of(op)->cancel_missed);
-            uring_of(op)->cancel_missed = false;
-            if (is_in_kernel(op)) uring_cancel(machine, op);
-        }
-    }
-    wake_to_cancel(machine);
-}
-
 static void complete_backlog(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     RS_CHECK(state->backlog_served == 0);
@@ -538,8 +168,8 @@ static void complete_backlog(rs_machine *machine) {
         RS_CHECK(cqe.user_data != NAME_IGNORED && cqe.user_data != NAME_WAKE);
         bool of_cancel = cqe.user_data & NAME_CANCEL;
         rs_op *op = rs_op_find(machine->ops, cqe.user_data & ~NAME_CANCEL);
-        if (of_cancel) note_cancel(machine, op, cqe.result);
-        else if (op && is_in_kernel(op)) uring_complete(machine, op, &cqe);
+        if (of_cancel) uring_note_cancel(machine, op, cqe.result);
+        else if (op && uring_is_in_kernel(op)) uring_complete(machine, op, &cqe);
         else machine->metrics.wakes_dropped++;
     }
     state->backlog_len = state->backlog_served = 0;
@@ -547,8 +177,8 @@ static void complete_backlog(rs_machine *machine) {
 
 static void look(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
-    flush(state);
-    fetch(state);
+    uring_flush(state);
+    uring_fetch(state);
     complete_backlog(machine);
 }
 
@@ -568,7 +198,7 @@ static bool is_nobodys(const rs_op *op) { return op->state == RS_OP_SUBMITTED &&
 
 /* The kernel may write to what the op owns, or read it, as long as nobody has said that it does not. */
 static bool may_still_move(const rs_op *op) {
-    return is_in_kernel(op) && !uring_of(op)->for_readiness && !rs_request_traits(&op->request)->takes_nothing;
+    return uring_is_in_kernel(op) && !uring_of(op)->for_readiness && !rs_request_traits(&op->request)->takes_nothing;
 }
 
 /* io_uring_enter was refused for good. What has completed is served; the others end, and leave their memory to a kernel that may
@@ -576,7 +206,7 @@ static bool may_still_move(const rs_op *op) {
 static void do_without_kernel(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     if (state->is_open) {
-        fetch(state);
+        uring_fetch(state);
         complete_backlog(machine);
         rs_note_lost(machine, state->lost_by, state->lost);
         uring_ring_close(&state->ring);
@@ -607,21 +237,8 @@ static void uring_poll(rs_machine *machine) {
     if (state->retry.first == 0) machine->backend_deadline_ns = RS_NEVER;
     rs_retry_serve(machine, &state->retry, uring_try_again);
     serve_next_on_side(machine);
-    cancel_again(machine);
+    uring_cancel_again(machine);
     if (RS_UNLIKELY(state->lost)) do_without_kernel(machine);
-}
-
-static bool arm_wake(uring_state *state) {
-    RS_CHECK(!state->wake_armed && state->wake >= 0);
-    uring_sqe *sqe = next_entry(state);
-    if (!sqe) return false;
-    sqe->opcode = URING_OP_POLL_ADD;
-    sqe->fd = state->wake;
-    sqe->op_flags = POLLIN;
-    sqe->len = state->wake_once ? 0 : URING_POLL_MULTISHOT;
-    sqe->user_data = NAME_WAKE;
-    state->wake_armed = true;
-    return true;
 }
 
 /* No op, so nobody will poll for what came late. */
@@ -639,10 +256,10 @@ static bool uring_peek(rs_machine *machine) {
     if (RS_UNLIKELY(state->lost)) return state->is_open;
     RS_CHECK(state->backlog_served == 0 && state->is_open);
     forget_late(machine, state);
-    if (!state->wake_armed) arm_wake(state);
-    flush(state);
+    if (!state->wake_armed) uring_arm_wake(state);
+    uring_flush(state);
     bool came = uring_ring_has_completions(&state->ring);
-    fetch(state);
+    uring_fetch(state);
     return came || state->backlog_len > 0 || (state->line.len > 0 && uring_ring_has_room(&state->ring));
 }
 
@@ -660,18 +277,18 @@ static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
         return;
     }
     /* Without the one nobody could wake us, and who waits for an entry may be who would. */
-    bool unarmed = !state->wake_armed && !arm_wake(state);
+    bool unarmed = !state->wake_armed && !uring_arm_wake(state);
     if (RS_UNLIKELY(unarmed || (state->line.len > 0 && machine->in_flight > 0))) {
-        ask(state, uring_ring_make_room);
+        uring_ask(state, uring_ring_make_room);
         rs_nap_if_fruitless(&state->looks, state->wake, delay_ns);
         return;
     }
     if (state->backlog_len == 0 && !uring_ring_has_completions(&state->ring)) {
         int answer = uring_ring_wait(&state->ring, delay_ns);
-        if (RS_UNLIKELY(rs_is_lost_by_now(&state->waits, answer))) lose_entry(state, answer);
+        if (RS_UNLIKELY(rs_is_lost_by_now(&state->waits, answer))) uring_lose_entry(state, answer);
         rs_nap_if_fruitless(&state->waits, state->wake, delay_ns);
     }
-    fetch(state);
+    uring_fetch(state);
 }
 
 static void uring_wake(rs_machine *machine) { rs_wake_ring(uring_state_of(machine)->wake); }
@@ -694,7 +311,7 @@ static void drop_backlog(rs_machine *machine) {
 static uint32_t left_in_kernel(rs_machine *machine) {
     uint32_t count = 0;
     drop_backlog(machine);
-    RS_EACH_OP(machine->ops, op) count += is_in_kernel(op);
+    RS_EACH_OP(machine->ops, op) count += uring_is_in_kernel(op);
     return count;
 }
 
@@ -708,12 +325,12 @@ static void cancel_all(rs_machine *machine) {
     if (RS_UNLIKELY(state->cancel_refused)) {
         uring_cancel_by_call(machine, NULL);
     } else {
-        uring_sqe *sqe = next_entry(state);
+        uring_sqe *sqe = uring_next_entry(state);
         uint32_t every = URING_CANCEL_ALL | URING_CANCEL_ANY;
         if (sqe) *sqe = (uring_sqe){.opcode = URING_OP_ASYNC_CANCEL, .fd = -1, .op_flags = every, .user_data = NAME_CANCEL};
     }
     int answer = uring_ring_wait(&state->ring, LEAVE_STEP_NS);
-    if (RS_UNLIKELY(rs_is_lost_by_now(&state->waits, answer))) lose_entry(state, answer);
+    if (RS_UNLIKELY(rs_is_lost_by_now(&state->waits, answer))) uring_lose_entry(state, answer);
     rs_nap_if_fruitless(&state->waits, state->wake, LEAVE_STEP_NS);
 }
 
@@ -728,11 +345,11 @@ static void leave_in_doubt(rs_machine *machine) {
 static void uring_leave(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     int64_t until_ns = rs_now(machine) + LEAVE_NS;
-    fetch(state);
+    uring_fetch(state);
     /* Nothing can be asked of a ring that is lost. */
     while (left_in_kernel(machine) > 0 && !state->lost && rs_now(machine) < until_ns) {
         cancel_all(machine);
-        fetch(state);
+        uring_fetch(state);
     }
     leave_in_doubt(machine);
     rs_workers_leave(&state->workers);
