@@ -6,13 +6,16 @@ module Ringspun
   # With `require "ringspun/postgres"`. So `rescue => error; error.in_doubt?` works for whatever a statement raises: also for a
   # limit around it, as by `Machine#timeout`.
   class Error
-    # @return [Boolean] whether a statement that has raised this may have taken effect all the same
+    # @return [Boolean] whether a statement that has raised this may have taken effect all the same. Of a {TimeoutError},
+    #   {TerminatedError} or {DeadlockError}, by which its strand ends from outside, nobody knows: true
     # @since 0.1.0
-    def in_doubt? = false
+    def in_doubt?
+      case self
+      when TimeoutError, TerminatedError, DeadlockError then true
+      else false
+      end
+    end
   end
-
-  # Errors by which the strand of a statement ends from outside: nobody says whether the statement was sent.
-  [TimeoutError, TerminatedError, DeadlockError].each { |error| error.class_eval { def in_doubt? = true } }
 
   module Postgres
     # What a client of Postgres raises beside {Ringspun::UsageError} and {Ringspun::TimeoutError}.
