@@ -128,10 +128,12 @@ module Ringspun
         settle(lane, reset) ? give_back(lane) : give_up(lane)
       end
 
-      # One whose machine has ended, or is about to. From any thread.
+      # One whose machine has ended, or is about to. From any thread: where another one has the stream, that closes it, or
+      # whoever is next when the machine is gone.
       def write_off(lane)
-        held = @lock.synchronize { @holders.delete(lane) }
-        give_up(lane) if held
+        held = @lock.synchronize { @holders.delete(lane) } or return
+        give_up(lane)
+        @lock.synchronize { @reclaimed << lane } unless lane.here?
       end
 
       # Nobody gets one any more, and those that somebody has end.

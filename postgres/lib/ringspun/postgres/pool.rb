@@ -135,6 +135,7 @@ module Ringspun
         @connections.close
         @hub&.close
         @courier&.close
+        @connections.close_reclaimed # what its users have left meanwhile
         @beginning.synchronize { @lanes.values }.each(&:close)
         nil
       end
