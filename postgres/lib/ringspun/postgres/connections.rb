@@ -131,7 +131,8 @@ module Ringspun
       # One whose machine has ended, or is about to. From any thread: where another one has the stream, that closes it, or
       # whoever is next when the machine is gone.
       def write_off(lane)
-        held = @lock.synchronize { @holders.delete(lane) } or return
+        return unless @lock.synchronize { @holders.delete(lane) }
+
         give_up(lane)
         @lock.synchronize { @reclaimed << lane } unless lane.here?
       end
