@@ -32,7 +32,7 @@ class BenchTest::DocumentsTest < Minitest::Test
   # Those of another form or measure are in the page of a report.
   def test_the_page_has_a_place_for_every_table
     places = Bench::MarkdownReport.places(file("docs/performance.md"))
-    assert_equal BenchTest.tables.map(&:name).sort - %w[interrupt jobs_seed jobs_watched ticker], places.sort
+    assert_equal BenchTest.tables.map(&:name).sort - %w[interrupt jobs_seed jobs_watched jobs_due ticker], places.sort
     assert_equal BenchTest.tables.map(&:name) - Bench::Documents.run.fetch("tables").map { |table| table["name"] }, []
   end
 

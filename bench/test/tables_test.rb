@@ -11,7 +11,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   OF_MRUBY = %w[mruby mruby_memory].freeze
 
-  OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_cores jobs_waiting active_job_enqueue
+  OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_watched jobs_due jobs_calls jobs_cores jobs_waiting active_job_enqueue
                active_job_calls].freeze
 
   def test_all_tables_are_there_in_the_order_of_the_report
@@ -19,8 +19,8 @@ class BenchTest::TablesTest < Minitest::Test
                     parked echo armed accept files timers ticker interrupt idle batch call_methods calls_awaiting
                     wait_methods call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive cluster
                     pg pg_small pg_away pg_batch pg_writes pg_parallel pg_streams pg_rows pg_memory pg_copy pg_notify pg_arrays
-                    lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_cores
-                    jobs_waiting active_job_enqueue active_job_calls],
+                    lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched jobs_due jobs_calls
+                    jobs_cores jobs_waiting active_job_enqueue active_job_calls],
                  BenchTest.tables.map(&:name)
   end
 
@@ -77,7 +77,7 @@ class BenchTest::TablesTest < Minitest::Test
     ours = ["ringspun", "ringspun epoll"]
     { "jobs_enqueue" => ["sidekiq", *ours, "single", "named pool", "pool", "plain threads", "redis-benchmark", "floor"],
       "jobs_seed" => ["default enqueuer", "named enqueuer", "pool enqueuer", "group commit"],
-      "jobs_work" => ["sidekiq 5", "sidekiq 10", "sidekiq 25", *ours], "jobs_watched" => ours,
+      "jobs_work" => ["sidekiq 5", "sidekiq 10", "sidekiq 25", *ours], "jobs_watched" => ours, "jobs_due" => ours,
       "jobs_calls" => ["sidekiq", *ours, "one by one"], "jobs_cores" => ["sidekiq", *ours, "bare processes"],
       "jobs_waiting" => [*ours, "bare fiber"],
       "active_job_enqueue" => ["sidekiq", "solid_queue", "good_job", *ours, "serialized"],
@@ -149,7 +149,7 @@ class BenchTest::TablesTest < Minitest::Test
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
     assert_equal %w[timeout first_run beside_cpu timers ticker interrupt tls pg_writes pg_memory pg_notify pg_arrays lines
-                    splice_forwarder jobs_seed jobs_work jobs_watched], without
+                    splice_forwarder jobs_seed jobs_work jobs_watched jobs_due], without
   end
 
   def test_the_promised_tables_show_system_calls

@@ -294,7 +294,7 @@ module Bench
              call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations mruby mruby_memory
              http tls tls_echo keep_alive cluster pg pg_small pg_away pg_batch pg_writes pg_parallel pg_streams pg_rows pg_memory
              pg_copy pg_notify pg_arrays lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched
-             jobs_calls jobs_cores jobs_waiting active_job_enqueue active_job_calls].freeze
+             jobs_due jobs_calls jobs_cores jobs_waiting active_job_enqueue active_job_calls].freeze
 
   @tables = []
 

@@ -34,7 +34,8 @@ module BenchTest::Work
 
   # Spawning and the seed are warmed up at length; here they need not be. A worker is not warmed up at all.
   SMALL = { "spawn" => { count: 100 }, "jobs_seed" => { seconds: 0.05 }, "jobs_work" => { jobs: 100 },
-            "jobs_watched" => { jobs: 420 }, "jobs_calls" => { calls: 10 }, "jobs_cores" => { jobs: 200 },
+            "jobs_watched" => { jobs: 420 }, "jobs_due" => { jobs: 3 }, "jobs_calls" => { calls: 10 },
+            "jobs_cores" => { jobs: 200 },
             "jobs_waiting" => { jobs: 10 }, "cluster" => { requests: 50 }, "active_job_calls" => { calls: 10 } }.freeze
   def small(table) = SMALL.fetch(table.name, {})
 end

@@ -176,6 +176,20 @@ class QuarantineTest < Minitest::Test
 
   # --- several in one ---
 
+  # The next child may start then, although this one has only begun.
+  def test_it_is_told_when_all_have_had_a_turn
+    told do |reader, writer|
+      ended = []
+      group = Quarantine.new.group(%w[a b].map { |name| Member.new(name) }, settled: -> { writer.syswrite("go") }) do |member|
+        reader.read(1)
+        member.name
+      end
+      refute_predicate group, :settled?
+      Ringspun.run { group.run { |member, _| ended << member.name } }
+      assert_equal [%w[a b], true], [ended.sort, group.settled?]
+    end
+  end
+
   def test_several_share_a_child
     ended, ending = run_group(*"a".."e") { |member| [member.name, Process.pid] }
     assert_equal [*"a".."e"].to_h { |name| [name, name] }, ended.transform_values(&:first)

@@ -6,9 +6,10 @@ class ScriptedQuarantine
   class Group
     Ending = Ringspun::Jobs::Quarantine::Group::Ending
 
-    def initialize(members, deed, &perform)
+    def initialize(members, deed, settled, &perform)
       @members = members
       @deed = deed
+      @settled = settled
       @perform = perform
       @strands = {}.compare_by_identity
     end
@@ -34,6 +35,7 @@ class ScriptedQuarantine
     end
 
     def quiet = nil
+    def settled? = @told == true
 
     def break_up
       @broken_up = true
@@ -54,6 +56,8 @@ class ScriptedQuarantine
 
     def perform(members)
       machine = Ringspun::Machine.current
+      @told = true if @settled
+      @settled&.call
       members.each do |member|
         @strands[member] = machine.spin do
           value = Marshal.load(Marshal.dump(@perform.call(member)))
@@ -75,6 +79,9 @@ class ScriptedQuarantine
   # How many children there may be at once.
   attr_writer :places
 
+  # Whether it says that the jobs of a child have had a turn.
+  attr_writer :settles
+
   def initialize(*deeds, places: 16)
     @deeds = deeds
     @places = places
@@ -89,8 +96,9 @@ class ScriptedQuarantine
 
   def places_for_young = 2
 
-  def group(members, title:, quiet:, &) # rubocop:disable Lint/UnusedMethodArgument -- as a Quarantine's
+  def group(members, title:, quiet:, settled:, &) # rubocop:disable Lint/UnusedMethodArgument -- as a Quarantine's
     @begun << members.map { |member| member.run.jid }
-    Group.new(members, @deeds.size == 1 && @deeds.first.respond_to?(:call) ? @deeds.first : @deeds.shift, &)
+    Group.new(members, @deeds.size == 1 && @deeds.first.respond_to?(:call) ? @deeds.first : @deeds.shift,
+              (settled if @settles), &)
   end
 end

@@ -40,11 +40,13 @@ class MassDeath
   # @param seconds [Numeric] that each of them takes
   # @param endless [Integer] jobs beside them that never end
   # @param poison [Integer] jobs beside them that end their process
-  def initialize(count:, seconds:, endless: 0, poison: 0)
+  # @param concurrency [Integer] how many jobs the worker runs at once that takes them over
+  def initialize(count:, seconds:, endless: 0, poison: 0, concurrency: 1000)
     @count = count
     @seconds = seconds
     @endless = endless
     @poison = poison
+    @concurrency = concurrency
     @folder = Dir.mktmpdir("ringspun-mass-death-")
     File.write(File.join(@folder, "app.rb"), PROGRAM)
     @server = AofRedis.new
@@ -61,7 +63,7 @@ class MassDeath
     killed.signal(:KILL)
     began = now
     add_to_the_dead
-    heir = start
+    heir = start("-c", @concurrency.to_s)
     wait { @storage.list(Ringspun::Jobs::Storage::QUARANTINE, 0, 1).any? || @storage.stats[:in_flight] < total }
     by_lease = now - began
     wait { @storage.stats.then { |stats| stats[:processed] == @count + @poison && stats[:dead] == @poison } }
@@ -91,9 +93,9 @@ class MassDeath
     @storage.fetch(node, %w[default], total)
   end
 
-  def start
+  def start(*words)
     log = File.join(@folder, "log#{@logs = @logs.to_i + 1}")
-    Command.new("-r", "app.rb", "--redis", "unix://#{@server.path}", "--log", log, chdir: @folder)
+    Command.new("-r", "app.rb", "--redis", "unix://#{@server.path}", "--log", log, *words, chdir: @folder)
            .tap { wait { File.exist?(log) && File.read(log).include?("the worker is ready") } }
   end
 

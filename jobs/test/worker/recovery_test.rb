@@ -446,6 +446,24 @@ class WorkerRecoveryTest < Minitest::Test
   end
 
   # It did not run isolated from the start.
+  # The next need not wait until a child is older, when its jobs only wait, which here they do after a second.
+  def test_children_whose_jobs_wait_delay_no_others
+    on("wait") { machine.sleep(1000) }
+    seconds = []
+    [false, true].each do |settles|
+      @quarantine = ScriptedQuarantine.new(places: 20)
+      @quarantine.settles = settles
+      with_worker(concurrency: 1, timeout: 1, options: { quarantine: @quarantine }) do
+        push_entry(*(1..20).map { |number| entry("wait", jid: number.to_s) }, queue: Storage::QUARANTINE)
+        yield_slowly { @quarantine.begun.size == 20 }
+        seconds << machine.now
+      end
+      @storage = nil
+    end
+    assert_operator seconds.first, :>, 18
+    assert_operator seconds.last, :<, 13
+  end
+
   def test_the_last_one_that_is_left_when_a_child_dies_is_not_counted
     deed = ->(jids) { { ended: %w[a] } if jids.size == 2 }
     with_quarantine(deed) do

@@ -35,6 +35,27 @@ class ComputeJob
   end
 end
 
+# Fails once, notes how much later than it has asked for it is tried again, and enqueues the next of so many.
+class LateJob
+  include JOB
+  SECONDS = 0.2
+  retry_in { SECONDS } if respond_to?(:retry_in)
+  singleton_class.attr_accessor :failed_at
+
+  def perform(left)
+    now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    unless LateJob.failed_at
+      LateJob.failed_at = now
+      raise "not yet"
+    end
+
+    Bench::Jobs::Tally.note(now - LateJob.failed_at - SECONDS)
+    LateJob.failed_at = nil
+    LateJob.perform_async(left - 1) if left > 1
+    Bench::Jobs::Tally.done
+  end
+end
+
 # Waits until its process ends.
 class SleepJob
   include JOB

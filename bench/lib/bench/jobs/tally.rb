@@ -26,6 +26,9 @@ module Bench
           tell("done #{number}") if EACH || of_interest.include?(number)
         end
 
+        # Keeps a number for the next report.
+        def note(number) = (@noted ||= []) << number
+
         private
 
         # So that all other jobs pay only for a look-up.
@@ -37,6 +40,7 @@ module Bench
           spent = Process.times
           news = { moment:, pid: Process.pid, clock: Process.clock_gettime(Process::CLOCK_MONOTONIC), user: spent.utime,
                    system: spent.stime }
+          news[:noted] = @noted if @noted
           news[:rss] = resident_bytes if ENV["BENCH_WEIGH"]
           pipe.syswrite("#{JSON.generate(news)}\n")
         end

@@ -74,11 +74,12 @@ module Ringspun
       #   {Group#cancel}
       # @param title [String] what `ps` shows of the child
       # @param quiet [#call, nil] called in the child for {Group#quiet}, by who takes orders: it must neither wait nor raise
+      # @param settled [#call, nil] called when {Group#settled?} has become true; it must neither wait nor raise
       # @yieldparam member [Object] in the child, in a strand of its own
       # @return [Group]
       # @since 0.1.0
-      def group(members, title: "#{members.size} jobs", quiet: nil, &block)
-        Group.new(members, title:, quiet:, log: @log, grace: @grace, &block)
+      def group(members, title: "#{members.size} jobs", quiet: nil, settled: nil, &block)
+        Group.new(members, title:, quiet:, settled:, log: @log, grace: @grace, &block)
       end
 
       # @param used [Integer] how many children there are

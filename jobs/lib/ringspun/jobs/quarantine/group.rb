@@ -9,7 +9,7 @@ module Ringspun
       # one of its jobs holds up the others and cannot be cut short.
       #
       # The child writes to two pipes. `results` gets the results of jobs. `notes` gets short lines: a heartbeat twice a second,
-      # which job begins, which one holds the thread, and that the child got a TERM.
+      # which job begins, that all of them have had a turn, which one holds the thread, and that the child got a TERM.
       class Group
         # How the child has ended. `fate`: "SIGKILL", "exit 3". `told`: by a TERM, which may have been sent to all processes of
         # the program. `broken_up`: by its parent, and not by a job. `held`: the member because of which the parent did that.
@@ -31,7 +31,7 @@ module Ringspun
         private_constant :SILENT_SECONDS, :BREAK_UP_SECONDS, :READ_BYTES, :LENGTH_BYTES
 
         # @api private
-        def initialize(members, title:, log:, grace:, quiet: nil, &perform)
+        def initialize(members, title:, log:, grace:, quiet: nil, settled: nil, &perform)
           @members = members
           @title = title
           @quiet = quiet
@@ -39,7 +39,8 @@ module Ringspun
           @grace = grace
           @perform = perform
           @left = members.to_h { |member| [member, true] }.compare_by_identity
-          @terminated = @broken_up = false
+          @terminated = @broken_up = @settled = false
+          @when_settled = settled
           @orders = [] # before there is a child
         end
 
@@ -79,6 +80,10 @@ module Ringspun
         # @return [nil]
         # @since 0.1.0
         def quiet = give(GroupProcess::QUIET)
+
+        # @return [Boolean] whether each job has had a turn, and waits or has ended
+        # @since 0.1.0
+        def settled? = @settled
 
         # Ends the child at once, for a job that does not end when it is cancelled.
         #
@@ -175,8 +180,14 @@ module Ringspun
           when GroupProcess::BEGUN then @begun = member_of(line)
           when GroupProcess::HELD then return :held
           when GroupProcess::TERMINATED then @terminated = true
+          when GroupProcess::SETTLED then settle
           end
           nil
+        end
+
+        def settle
+          @settled = true
+          @when_settled&.call
         end
 
         # A job that holds the thread holds up all others of its child. The last one holds up nobody.

@@ -29,6 +29,7 @@ module Ringspun
         BEGUN = "b"
         HELD = "h"
         TERMINATED = "t"
+        SETTLED = "s"
 
         # The line that the parent writes when the worker begins no more jobs.
         QUIET = "quiet\n"
@@ -73,6 +74,7 @@ module Ringspun
         def serve(machine)
           @writing = Mutex.new
           @strands = Array.new(@members.size) { |index| machine.spin { work(index) } }
+          machine.spin { note(SETTLED) } # when each of them has had a turn, and waits or has ended
           @main = machine.running
           @machine = machine
           Inspector.watch(limit: HELD_SECONDS, to: ->(stall) { held(stall) }) if @members.size > 1

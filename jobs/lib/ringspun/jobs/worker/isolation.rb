@@ -103,7 +103,7 @@ module Ringspun
           suspects = suspects.select { |suspect| begin_isolated(suspect) } if isolated
           return if suspects.empty?
 
-          ending = @children.run(suspects) { |suspect| isolate(suspects.delete(suspect)) }
+          ending = @children.run(suspects, settled: method(:look)) { |suspect| isolate(suspects.delete(suspect)) }
           left = suspects.reject(&:gone?)
           ending ? follow(left, ending, isolated) : wait_first(left)
         rescue StandardError => error # a fault of this library, by which no job must be lost

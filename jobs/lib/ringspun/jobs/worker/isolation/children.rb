@@ -24,10 +24,11 @@ module Ringspun
           # Returns when the child has ended; suspects whose job has ended have got their answer. May switch strands.
           #
           # @param suspects [Array<Suspect>]
+          # @param settled [#call] called when each job has had a turn in the child
           # @yieldparam suspect [Suspect] whose job was cut short, for it held up the others; those go on
           # @return [Jobs::Quarantine::Group::Ending, nil] nil, after a pause, when there was no child
-          def run(suspects, &cut_short)
-            run_in_child(suspects.dup, &cut_short)
+          def run(suspects, settled:, &cut_short)
+            run_in_child(suspects.dup, settled, &cut_short)
           rescue SystemCallError => error
             @backoff.pause(:fork, error)
             nil
@@ -35,8 +36,8 @@ module Ringspun
 
           private
 
-          def run_in_child(suspects)
-            group = @quarantine.group(suspects.dup, title: title(suspects), quiet: @control.method(:quiet)) do |suspect|
+          def run_in_child(suspects, settled)
+            group = @quarantine.group(suspects.dup, title: title(suspects), quiet: @control.method(:quiet), settled:) do |suspect|
               perform(suspect.run)
             end
             suspects.each { |suspect| suspect.group = group }

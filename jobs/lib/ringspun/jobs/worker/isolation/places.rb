@@ -8,7 +8,7 @@ module Ringspun
         #
         # @api private
         class Places
-          # A child that has run for so many seconds no longer delays the next.
+          # A child that has run for so many seconds no longer delays the next, nor does one whose jobs all wait by now.
           YOUNG_SECONDS = 2
           # Seconds after which to look for a free place again, for there may be more memory.
           LOOK_SECONDS = 1
@@ -32,7 +32,7 @@ module Ringspun
 
           # @return [Boolean] whether another child may start
           def free?
-            young = @taken.count { |place| age(place) < YOUNG_SECONDS }
+            young = @taken.count { |place| young?(place) }
             young < @quarantine.places_for_young && @taken.size < @quarantine.places(@taken.size)
           end
 
@@ -72,6 +72,8 @@ module Ringspun
           def abandon = @taken.each { |place| place.suspects.each { |suspect| suspect.group&.break_up } }
 
           private
+
+          def young?(place) = age(place) < YOUNG_SECONDS && place.suspects.none? { |suspect| suspect.group&.settled? }
 
           def age(place) = @machine.now - place.since
         end
