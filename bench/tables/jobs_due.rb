@@ -33,5 +33,5 @@ Bench.table "jobs_due" do
     end
   end
 
-  targets "p99 <= 0.05"
+  targets "p99 <= 0.05", "total <= 1.1 x ringspun epoll"
 end

@@ -189,15 +189,11 @@ module Ringspun
         # (see Storage#wait_due)
         def wait_due(seconds, connection: nil)
           bell = Channel.new(1)
-          synchronize do
-            next bell.try_push(:look) if @due_unheard
-
-            @due_bells << bell
-          end
-          @due_unheard = false if bell.size.positive?
-          bell.pop(timeout: seconds) == :look
+          told = false
+          synchronize { take_unheard ? bell.try_push(:look) : @due_bells << bell }
+          told = bell.pop(timeout: seconds) == :look
         ensure
-          synchronize { @due_bells.delete(bell) }
+          synchronize { @due_unheard = true unless told || @due_bells.delete(bell) } # or what it was told would be lost
         end
 
         private
@@ -257,6 +253,8 @@ module Ringspun
           bell = @due_bells.shift
           @due_unheard = true unless bell&.try_push(:look)
         end
+
+        def take_unheard = @due_unheard.tap { @due_unheard = false }
 
         # Whether the caller is the one who wakes then.
         def wakes?(at, by)
