@@ -281,10 +281,11 @@ static void give_up(void *data) {
 
 void rpg_wait_for(rpg_lane *lane, rpg_request *request, int64_t deadline) {
     waiting one = {request, false};
-    while (!rpg_is_served(request) && !rpg_move_one(lane, request)) {
+    while (!rpg_is_served(request)) {
         if (!lane->reader) read_as_reader(lane, request, deadline);
         else if (ringspun->park_or(deadline, what_of(request), keep_waker, give_up, &one, NULL)) request->parked = false;
         else fail_late(lane, one.sent);
+        if (!rpg_is_served(request) && rpg_move_one(lane, request)) return;
     }
 }
 

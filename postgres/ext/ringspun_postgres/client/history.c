@@ -49,7 +49,8 @@ void rpg_history_note(rpg_history *history, int64_t took) {
 }
 
 bool rpg_history_is_quick(const rpg_history *history) {
-    return history->runs >= KNOWN && __builtin_popcount(history->slow) <= SLOW_MAX && history->mean <= RPG_SLOW;
+    if (history->runs < KNOWN || history->mean > RPG_SLOW) return false;
+    return history->slow == 0 || __builtin_popcount(history->slow) <= SLOW_MAX; /* a call, where there is no such instruction */
 }
 
 static VALUE histories_initialize(VALUE self) {

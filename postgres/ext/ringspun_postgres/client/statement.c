@@ -40,8 +40,6 @@ VALUE rpg_statement_new(VALUE sql, VALUE declared, VALUE decoders) {
     return self;
 }
 
-rpg_statement *rpg_statement_get(VALUE self) { return rb_check_typeddata(self, &statement_type); }
-
 static bool is_known(const rpg_statement *statement, rpg_span description) {
     if (statement->description_len != description.len) return false;
     return description.len == 0 || memcmp(statement->description, description.bytes, description.len) == 0;

@@ -43,7 +43,9 @@ typedef struct {
 extern uint32_t rpg_schema;
 
 VALUE rpg_statement_new(VALUE sql, VALUE declared, VALUE decoders);
-rpg_statement *rpg_statement_get(VALUE self);
+
+/* Without a look at its class, for no method gives one to users, and each request asks several times. */
+static inline rpg_statement *rpg_statement_get(VALUE self) { return RTYPEDDATA_GET_DATA(self); }
 
 /* A RowDescription has come, or that there is none (no bytes). */
 void rpg_statement_describe(rpg_statement *statement, rpg_span description);

@@ -22,11 +22,6 @@ bool rpg_is_quick(const rpg_lane *lane, const rpg_statement *statement) {
     return history && (lane->bounded || history->kind == RPG_READS) && rpg_history_is_quick(history);
 }
 
-static bool writes(const rpg_request *request) {
-    const rpg_history *history = rpg_statement_get(request->statement)->history;
-    return history && history->kind != RPG_READS;
-}
-
 static void judge(const rpg_lane *lane, rpg_request *first) {
     rpg_request *last = rpg_group_end(first);
     int64_t sum = 0;
@@ -34,8 +29,10 @@ static void judge(const rpg_lane *lane, rpg_request *first) {
     for (rpg_request *each = first;; each = each->next) {
         const rpg_statement *statement = rpg_statement_get(each->statement);
         last->closes |= !rpg_is_quick(lane, statement);
-        last->writes |= writes(each);
-        if (statement->history) sum += statement->history->mean;
+        if (statement->history) {
+            last->writes |= statement->history->kind != RPG_READS;
+            sum += statement->history->mean;
+        }
         if (each == last) break;
     }
     last->closes |= sum > RPG_SLOW;
@@ -54,8 +51,8 @@ void rpg_window_enter(rpg_lane *lane, rpg_request *first) {
 }
 
 static void leave(rpg_lane *lane, rpg_request *first) {
-    rpg_request *last = rpg_group_end(first);
     if (!is_judged(lane, first) || first->continues) return;
+    rpg_request *last = rpg_group_end(first);
     lane->unsure -= last->closes;
     judge(lane, first); /* anew: it may be known by now */
     lane->unsure += last->closes;

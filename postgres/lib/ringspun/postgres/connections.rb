@@ -184,7 +184,7 @@ module Ringspun
         close_reclaimed
         idle = take_idle(machine) and return idle
         reclaim(&:ended?)
-        @lock.synchronize { permit } || (reclaim(&:left?) && @lock.synchronize { permit || wait(machine) })
+        @lock.synchronize { permit } || (reclaim(&:astray?) && @lock.synchronize { permit || wait(machine) })
       end
 
       def take_idle(machine)

@@ -37,7 +37,7 @@ module Ringspun
         @strand = Machine.current.running if Fiber.current_scheduler.is_a?(Scheduler)
         @places = caller_locations
         @made_at = Thread.current[MADE_AT]
-        @who = (@strand || (Fiber.current_scheduler ? Fiber.current : @thread)).inspect
+        @name = (Fiber.current_scheduler ? Fiber.current : @thread).inspect unless @strand
       end
 
       # Of the lane it has from now on.
@@ -53,18 +53,24 @@ module Ringspun
       def ended? = @lane.gone? || !(@left || (@thread.alive? && FIBERS[self]&.alive?))
 
       # @return [Boolean] nobody is likely to: it is with an Enumerator whose strand has ended
-      def left? = ended? || (!@strand.nil? && !@strand.alive?)
+      def astray? = !@strand.nil? && !@strand.alive?
+
+      # @return [Boolean] either
+      def left? = astray? || ended?
 
       # @return [String]
-      def to_s = "#{@who} for #{format("%.1f", Postgres.now - @since)} s, at #{places.first}"
+      def to_s = "#{who} for #{format("%.1f", Postgres.now - @since)} s, at #{places.first}"
 
       def reclaimed
-        "ringspun: a connection was not given back, and is closed: #{@who} has ended, who had it for " \
+        "ringspun: a connection was not given back, and is closed: #{who} has ended, who had it for " \
           "#{format("%.1f", Postgres.now - @since)} s and had asked for it at\n" \
           "#{places.map { |place| "\t#{place}" }.join("\n")}"
       end
 
       private
+
+      # A fiber or a thread is not kept for it.
+      def who = @strand ? @strand.inspect : @name
 
       # Of the program, without this library. Looked for only when somebody is to read it, for stacks are deep.
       def places

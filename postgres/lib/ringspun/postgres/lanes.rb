@@ -56,6 +56,7 @@ module Ringspun
         @moved = Condition.new # the first of a lane's statements has come to its end
         @waiting = 0 # for that
         @held = {}.compare_by_identity # lanes, and what is at their heads
+        @strained = false # whether something is lent, or held up
         @closed = false
       end
 
@@ -220,6 +221,7 @@ module Ringspun
         lane.awaited = true
         held = @held[lane] ||= Held.new(sql, @machine.now - seconds, 0)
         held.others += 1
+        @strained = true
       end
 
       # What has held up others may have come to its end.
@@ -294,6 +296,7 @@ module Ringspun
 
         @lanes.delete(lane)
         @lent << lane
+        @strained = true
       end
 
       def close_lent
@@ -308,13 +311,18 @@ module Ringspun
         @pool.connections.end_loan(lane)
       end
 
+      def relax(lane)
+        report(lane)
+        close_lent
+        @strained = @held.any? || @lent.any?
+      end
+
       # What nobody waits for any more is cancelled.
       def leaving(lane)
         taken = yield
       ensure
         leave(lane) unless taken
-        report(lane) if @held.any?
-        close_lent if @lent.any?
+        relax(lane) if @strained
         @moved.broadcast if @waiting.positive? && !taken.is_a?(Symbol)
       end
 

@@ -231,10 +231,12 @@ module Ringspun
 
         # @api private
         def begin_sql(isolation:, read_only:, deferrable:)
+          return "BEGIN" if isolation.nil? && read_only.nil? && deferrable.nil?
+
           modes = [isolation && "ISOLATION LEVEL #{level(isolation)}",
                    mode("read_only", read_only, "READ ONLY", "READ WRITE"),
                    mode("deferrable", deferrable, "DEFERRABLE", "NOT DEFERRABLE")]
-          ["BEGIN", modes.compact.join(", ")].reject(&:empty?).join(" ")
+          "BEGIN #{modes.compact.join(", ")}"
         end
 
         # @api private
@@ -359,8 +361,11 @@ module Ringspun
       def observed(sqls, &) = @observers ? @observers.observe(:query, sqls, @lane, &) : yield
 
       def limit(timeout)
-        left = @deadline && [@deadline - Postgres.now, 0].max
-        [super, left].compact.min
+        own = super
+        return own unless @deadline
+
+        left = [@deadline - Postgres.now, 0].max
+        own && own < left ? own : left
       end
     end
   end
