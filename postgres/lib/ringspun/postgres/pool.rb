@@ -88,7 +88,7 @@ module Ringspun
       # @raise (see Session#transaction)
       # @since 0.1.0
       def transaction(timeout: nil, on_notice: nil, **options, &block)
-        Transaction.check(**options, &block)
+        Transaction.check(**options, &block) unless options.empty? && block
         own(timeout, observers: observers_with(on_notice)) do |session, left|
           session.transaction(timeout: left, **options, &block)
         end

@@ -41,8 +41,8 @@ module Ringspun
       # @raise [TimeoutError] the time is up; the transaction was not committed, unless it had come to its end
       # @since 0.1.0
       def transaction(isolation: nil, read_only: nil, deferrable: nil, timeout: nil, retry: 0, &block)
-        again = binding.local_variable_get(:retry)
-        Transaction.check(isolation:, read_only:, deferrable:, retry: again, &block)
+        again = binding.local_variable_get(:retry) # which is a word of Ruby's; a binding is dear
+        Transaction.check_block_and_retry(block, again)
         begin_sql = Transaction.begin_sql(isolation:, read_only:, deferrable:)
         deadline = timeout && (Postgres.now + Postgres.seconds("timeout", timeout))
         Transaction.again(again, deadline) do
@@ -220,10 +220,14 @@ module Ringspun
         # @api private
         # @raise [UsageError]
         def check(isolation: nil, read_only: nil, deferrable: nil, retry: 0, &block)
-          raise UsageError, "transaction needs a block" unless block
-
+          check_block_and_retry(block, binding.local_variable_get(:retry))
           begin_sql(isolation:, read_only:, deferrable:)
-          retries = binding.local_variable_get(:retry)
+        end
+
+        # @api private
+        # @raise [UsageError]
+        def check_block_and_retry(block, retries)
+          raise UsageError, "transaction needs a block" unless block
           return if retries.is_a?(Integer) && !retries.negative?
 
           raise UsageError, "retry: expected how often, from 0 on, got #{retries.inspect}"
