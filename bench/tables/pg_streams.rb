@@ -5,7 +5,8 @@ require "bench/side_by_side"
 Bench.table "pg_streams" do
   title "Postgres, streams with reset"
   about "A x B: so often, so many strands side by side read the first 5,000 rows of a table of 80,000, of 1.5 KB each, in " \
-        "single-row mode, and then reset their connection, as the seed has it; ours cancels the statement instead. All " \
+        "single-row mode, and then reset their connection, as the seed has it; ours cancels the statement instead, as `pg with " \
+        "cancel` does, which is pg in a task of Async for each strand, with PG::Connection#cancel. All " \
         "connect within the measured region. A is a fifth of what the row says, unless --size streams=400 asks for all. The " \
         "floor is libpq in C, one stream after the other."
   size streams: 80, rows: 5_000, table: 80_000
@@ -32,7 +33,7 @@ Bench.table "pg_streams" do
     end
   end
 
-  Bench::SideBySide.contend(self) do |meter, start, finish, connect, streams:, strands:, rows:, table:|
+  read = lambda do |way, meter, start, finish, connect, streams:, strands:, rows:, table:|
     server = Bench::PostgresServer.start
     sql = "select * from #{Bench::PostgresServer.resources(table)}"
     meter.operations = streams * rows
@@ -40,12 +41,21 @@ Bench.table "pg_streams" do
       open = []
       taken = (streams / strands).times.sum do
         started = Array.new(strands) do |strand|
-          start.call { Bench::RowStreams.first_rows(open[strand] ||= connect.call(server.options), sql, rows) }
+          start.call { Bench::RowStreams.public_send(way, open[strand] ||= connect.call(server.options), sql, rows) }
         end
         started.sum(&finish)
       end
       open.each(&:close)
       { rows: taken }
+    end
+  end
+
+  Bench::SideBySide.contend(self) { |*connected, **size| read.call(:first_rows, *connected, **size) }
+
+  contender "pg with cancel", requires: "async" do |meter, **size|
+    require "pg"
+    Sync do |task|
+      read.call(:first_rows_and_cancel, meter, task.method(:async), :wait.to_proc, Bench::SideBySide::BY_PG, **size)
     end
   end
 
@@ -55,5 +65,5 @@ Bench.table "pg_streams" do
     Bench::LibpqProgram.measure(meter, server.options, :resets, :single, streams, rows, sql)
   end
 
-  targets "real at 10x40 <= 1.1 x at 400x1", "real <= 0.75 x threads at 40x10"
+  targets "real at 10x40 <= 1.1 x at 400x1", "real <= 0.75 x threads at 40x10", "total <= 1.0 x pg with cancel"
 end

@@ -36,6 +36,23 @@ class BenchTest::DocumentsTest < Minitest::Test
     assert_equal BenchTest.tables.map(&:name) - Bench::Documents.run.fetch("tables").map { |table| table["name"] }, []
   end
 
+  # References are nobody's peers, and what other callers would take instead is no peer of strands alone.
+  def test_losses_of_each_kind_of_callers_stand_where_others_are_faster
+    table = BenchTest.table("calls") do
+      title "Calls"
+      contender("threads") {}
+      contender("ringspun", backends: %w[uring]) {}
+      beside("courier") {}
+      reference("single") {}
+    end
+    loss = lambda do |**seconds|
+      standing(BenchTest.result(table, **seconds)).clear_losses.map { |each| [each.title, each.ratio.round(1)] }
+    end
+    assert_empty loss.call(threads: 2.0, ringspun: 1.0, courier: 1.5, single: 0.1)
+    assert_equal [["Calls", 3.0], ["Calls, courier", 2.0]], loss.call(threads: 2.0, ringspun: 6.0, courier: 4.0, single: 0.1)
+    assert_empty loss.call(threads: [2.0, 4.0], ringspun: 1.0, courier: [3.0, 5.0]), "samples overlap"
+  end
+
   def test_every_line_of_every_seed_has_a_counterpart
     lines = Bench::Report::Seed.all.flat_map(&:tables).flat_map { |table| table.lines.map { |line| [table, line] } }
     assert_equal [55, 41, 15, 19], Bench::Report::Seed.all.map { |seed| seed.tables.sum { |table| table.lines.size } }
@@ -45,5 +62,12 @@ class BenchTest::DocumentsTest < Minitest::Test
       assert_includes ours.rows.map(&:label), line.row
       assert_empty [line.peer, *table.beside] - ours.contenders.map(&:name), "#{table.name} #{line.label}"
     end
+  end
+
+  private
+
+  def standing(*results)
+    text = Bench::JsonReport.new(BenchTest::Facts.usual, BenchTest.options, results, []).to_s
+    Bench::Report::Standing.new(JSON.parse(text))
   end
 end

@@ -7,7 +7,10 @@ require "bench/delay_proxy"
 require "bench/libpq_program"
 require "bench/meter"
 require "bench/row_streams"
+require "bench/shared_connections"
+require "bench/slow_neighbours"
 require "bench/small_statements"
+require "bench/tls_postgres_server"
 
 # What stands around the contenders in the tables of Postgres.
 class BenchTest::PostgresTest < Minitest::Test
@@ -117,6 +120,45 @@ class BenchTest::PostgresTest < Minitest::Test
       pid = connection.backend_pid
       assert_equal 7, Bench::RowStreams.first_rows(connection, "select generate_series(1, 1000)", 7)
       refute_equal pid, connection.backend_pid
+    end
+  end
+
+  def test_a_stream_that_is_cancelled_leaves_its_connection
+    PG.connect(@server.options) do |connection|
+      pid = connection.backend_pid
+      2.times { assert_equal 7, Bench::RowStreams.first_rows_and_cancel(connection, "select generate_series(1, 100000)", 7) }
+      assert_equal [pid, "1"], [connection.backend_pid, connection.exec("select 1").getvalue(0, 0)]
+    end
+  end
+
+  def test_connections_that_are_shared_are_with_one_at_a_time
+    Bench::SharedConnections.during(2, @server.options, ->(each) { each.exec("set application_name = 'shared'") }) do |pool|
+      pool.take do |first|
+        pool.take { |second| refute_equal first.backend_pid, second.backend_pid }
+        assert_equal "shared", first.exec("show application_name").getvalue(0, 0)
+      end
+      assert_raises(PG::Error) { pool.take { |connection| connection.exec("wrong") } }
+      assert_equal 2, Array.new(2) { pool.take(&:backend_pid) }.uniq.size, "it is given back after an error"
+    end
+  end
+
+  def test_the_server_with_tls_is_another_one_and_counts_its_own_backends
+    Bench::TlsPostgresServer.during do |options|
+      refute_equal @server.folder, Bench::TlsPostgresServer.start.folder
+      PG.connect(options) do |connection|
+        assert_predicate connection, :ssl_in_use?
+        Bench::TlsPostgresServer.start.measure(@meter) { connection.exec("select count(*) from generate_series(1, 200000)") }
+      end
+    end
+    assert_operator @meter.notes.fetch(:backend), :>, 0
+  end
+
+  def test_the_slow_ones_are_there_until_all_quick_ones_are_answered
+    %w[unknown known locked].each do |kind|
+      meter = Bench::Meter.new
+      proof = Bench::SlowNeighbours.in_threads(meter, kind:, strands: 4, statements: 40, seconds: 0.1)
+      assert_equal({ answered: 40, neighbours: Bench::SlowNeighbours::CONNECTIONS - 1 }, proof, kind)
+      assert_operator meter.notes.fetch(:p99), :>, 0
     end
   end
 

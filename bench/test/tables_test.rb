@@ -6,7 +6,8 @@ class BenchTest::TablesTest < Minitest::Test
   OF_CONCURRENT_PROCS = %w[call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations].freeze
 
   OF_POSTGRES = %w[
-    pg_small pg_away pg_batch pg_writes pg_parallel pg_streams pg_rows pg_memory pg_copy pg_notify pg_arrays
+    pg_small pg_away pg_tls pg_batch pg_writes pg_transactions pg_beside pg_parallel pg_streams pg_rows pg_memory pg_copy
+    pg_notify pg_arrays
   ].freeze
 
   OF_MRUBY = %w[mruby mruby_memory].freeze
@@ -18,9 +19,9 @@ class BenchTest::TablesTest < Minitest::Test
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn first_run beside_cpu
                     parked echo armed accept files timers ticker interrupt idle batch call_methods calls_awaiting
                     wait_methods call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive cluster
-                    pg pg_small pg_away pg_batch pg_writes pg_parallel pg_streams pg_rows pg_memory pg_copy pg_notify pg_arrays
-                    lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched jobs_due jobs_calls
-                    jobs_cores jobs_waiting active_job_enqueue active_job_calls],
+                    pg pg_small pg_away pg_tls pg_batch pg_writes pg_transactions pg_beside pg_parallel pg_streams pg_rows
+                    pg_memory pg_copy pg_notify pg_arrays lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work
+                    jobs_watched jobs_due jobs_calls jobs_cores jobs_waiting active_job_enqueue active_job_calls],
                  BenchTest.tables.map(&:name)
   end
 
@@ -101,10 +102,14 @@ class BenchTest::TablesTest < Minitest::Test
                      "libpq"],
       "pg_away" => ["no busy_poll", "courier", "pg", "threads", "async", "async 64", "em-pg-client", "ringspun fs",
                     "libpq pipelined", "libpq 2048"],
+      "pg_tls" => ["no busy_poll", "courier", "pg", "threads", "async", "em-pg-client", "ringspun fs", "libpq pipelined"],
       "pg_batch" => ["pg", "pg pipelined", "libpq"],
+      "pg_writes" => ["pg", "async", "ringspun fs"],
+      "pg_transactions" => ["pg", "threads", "async", "em-pg-client", "ringspun fs"],
+      "pg_beside" => ["threads", "async", "ringspun fs"],
       "pg_parallel" => ["single", "blocking", "threads", "async", "em-pg-client", "ringspun fs", "em-pg-client blocking",
                         "libpq"],
-      "pg_streams" => ["threads", "async", "em-pg-client", "ringspun fs", "libpq"],
+      "pg_streams" => ["threads", "async", "em-pg-client", "ringspun fs", "pg with cancel", "libpq"],
       "pg_rows" => ["no busy_poll", "stream_each_row", "stream_each_row chunked", "stream_each_tuple", "seed's form",
                     "libpq single row", "libpq chunked"],
       "pg_memory" => ["PG::Result", "PG::Result#values", "stream_each_row", "stream_each_tuple"],
@@ -114,10 +119,18 @@ class BenchTest::TablesTest < Minitest::Test
       table = of_postgres.find { |candidate| candidate.name == name }
       contenders = ["ringspun", *contenders]
       assert_equal contenders, table.contenders.map(&:name)
-      assert_equal contenders.grep_v(/\A(?:ringspun|no busy_poll|courier|libpq)/), table.peers.map(&:name)
+      assert_equal contenders.grep_v(/\A(?:ringspun|no busy_poll|courier|libpq|single)/), table.peers.map(&:name)
       refute_empty table.columns & %i[backend backend_ns]
       refute_empty table.about, name
     end
+  end
+
+  # As many as there are connections but for one.
+  def test_slow_statements_of_postgres_are_of_each_kind
+    beside = of_postgres.find { |table| table.name == "pg_beside" }
+    assert_equal(%w[unknown known locked], beside.rows.map { |row| row.size.fetch(:kind) })
+    assert_includes beside.columns, :p99
+    assert_equal :p99, beside.headline
   end
 
   def test_the_numbers_of_postgres_are_those_of_the_seed
@@ -148,8 +161,8 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
-    assert_equal %w[timeout first_run beside_cpu timers ticker interrupt tls pg_writes pg_memory pg_notify pg_arrays lines
-                    splice_forwarder jobs_seed jobs_work jobs_watched jobs_due], without
+    assert_equal %w[timeout first_run beside_cpu timers ticker interrupt tls pg_writes pg_transactions pg_beside
+                    pg_memory pg_notify pg_arrays lines splice_forwarder jobs_seed jobs_work jobs_watched jobs_due], without
   end
 
   def test_the_promised_tables_show_system_calls

@@ -43,8 +43,8 @@ module Bench
 
     # Those that are beyond both spreads, the largest first.
     def losses
-      rows = @standing.losses.select { |row| row.clear? && !row.table.grows_by }.map do |row|
-        format("| %s | %s | %s | %s | %.2f x |", row.title, row.best_peer.name, row.best_peer.text, row.subject.text, row.ratio)
+      rows = @standing.clear_losses.map do |loss|
+        format("| %s | %s | %s | %s | %.2f x |", loss.title, loss.peer.name, loss.peer.text, loss.ours.text, loss.ratio)
       end
       ["| | best peer | its | ringspun | |", "| --- | --- | ---: | ---: | ---: |", *rows]
     end

@@ -14,9 +14,9 @@ module Bench
     # Returns the proof.
     #
     # @param options [Hash] of the connection
-    def self.measure(meter, options, *arguments)
+    # @param server [PostgresServer] that they lead to
+    def self.measure(meter, options, *arguments, server: PostgresServer.start)
       require "pg"
-      server = PostgresServer.start
       conninfo = options.map { |name, value| "#{name}=#{value}" }.join(" ")
       command = [FloorProgram.new("libpq.c").path, library, conninfo, *arguments].map(&:to_s)
       IO.popen([*command, ANSWER], "r+") do |program|

@@ -9,8 +9,6 @@ module Bench
   # A private PostgreSQL cluster on a Unix socket, which ends with the process that started it. Its start takes longer than most
   # samples, so the parent starts one for all of them, and children find it by their environment.
   class PostgresServer
-    FOLDER = "BENCH_POSTGRES"
-
     # All tables fit into the cache, and are small enough to stay there when they are read as a whole: PostgreSQL reads a table
     # through a small ring of buffers from a quarter of the cache on, see
     # https://github.com/postgres/postgres/blob/REL_17_STABLE/src/backend/storage/buffer/README
@@ -23,12 +21,18 @@ module Bench
     # Returns the cluster that this process or its parent has started, and starts one if there is none.
     def self.start
       MUTEX.synchronize do
-        ENV[FOLDER] ||= Servers.postgres(:"bench-postgres", **SETTINGS).folder
-        @start ||= new(ENV.fetch(FOLDER))
+        ENV[variable] ||= run_anew.folder
+        @start ||= new(ENV.fetch(variable))
       end
     rescue RuntimeError => error
       raise Unavailable, error.message
     end
+
+    # The name of the variable by which children find its folder.
+    def self.variable = "BENCH_POSTGRES"
+
+    def self.run_anew = Servers.postgres(:"bench-postgres", **SETTINGS)
+    private_class_method :variable, :run_anew
 
     # Yields a client of ours in a strand, and the machine, which may have options of its own.
     def self.client(options = start.options, machine: {}, **more)

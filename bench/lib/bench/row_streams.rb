@@ -58,6 +58,20 @@ module Bench
       rows
     end
 
+    # The same, but a request to cancel ends the query, and the connection goes on.
+    def first_rows_and_cancel(connection, sql, most)
+      rows = 0
+      begin_query(connection, sql)
+      while rows < most && (result = connection.get_result)
+        result.check
+        rows += result.ntuples
+        result.clear
+      end
+      connection.cancel
+      connection.discard_results
+      rows
+    end
+
     def begin_query(connection, sql)
       connection.send_query(sql)
       connection.set_single_row_mode

@@ -15,49 +15,49 @@ module Bench
     class << self
       # Declares what both tables have: rows, contenders and the floor. `reach` yields the options of a connection. `pools` has
       # names of contenders and the numbers of connections that their strands share, unless there are fewer strands. `ours` is
-      # the size for our strands, `alone` that for the contender that is no strand.
-      def contend(table, reach, pools, ours: {}, alone: {})
-        frame(table)
-        contend_by_us(table, reach, ours)
+      # the size for our strands, `alone` that for the contender that is no strand. `cluster` has the method `start`.
+      def contend(table, reach, pools, ours: {}, alone: {}, cluster: PostgresServer)
+        frame(table, cluster)
+        contend_by_us(table, reach, ours, cluster)
         # One connection, and nothing beside it.
         table.contender("pg", requires: "pg", size: alone) do |meter, **size|
-          reach.call { |options| new(meter, *ALONE, **size, strands: 1).by_pg(1, options) }
+          reach.call { |options| new(meter, *ALONE, **size, strands: 1, cluster:).by_pg(1, options) }
         end
         # A thread for each strand, with a connection of its own.
         table.contender("threads", requires: "pg") do |meter, strands:, **size|
-          reach.call { |options| new(meter, *IN_THREADS, strands:, **size).by_pg(strands, options) }
+          reach.call { |options| new(meter, *IN_THREADS, strands:, **size, cluster:).by_pg(strands, options) }
         end
         pools.each do |name, connections|
           contend_with_pool(table, name) do |way, meter, **size|
-            reach.call { |options| send(way, meter, [connections, size.fetch(:strands)].min, options, **size) }
+            reach.call { |options| send(way, meter, [connections, size.fetch(:strands)].min, options, **size, cluster:) }
           end
         end
         table.bare("libpq pipelined") do |meter, strands:, statements:|
-          reach.call { |options| LibpqProgram.measure(meter, options, :pipelined, statements, strands) }
+          reach.call { |options| LibpqProgram.measure(meter, options, :pipelined, statements, strands, server: cluster.start) }
         end
       end
 
       private
 
-      def frame(table)
+      def frame(table, cluster)
         table.row "64 strands", strands: 64
         table.row "256 strands", strands: 256, quick: false
-        table.beforehand { |**| PostgresServer.start }
+        table.beforehand { |**| cluster.start }
         table.proof { |statements:, **| { answered: statements } }
         table.columns :real_ns, :cpu_ns, :backend_ns, :rate
         table.against_peer :real_ns, :cpu_ns
       end
 
       # One connection for all strands, or for plain threads.
-      def contend_by_us(table, reach, size)
+      def contend_by_us(table, reach, size, cluster)
         table.contender(SUBJECT, requires: SUBJECT, size:, backends: [MAIN_BACKEND]) do |meter, **size|
-          reach.call { |options| on_lane(meter, options, **size) }
+          reach.call { |options| on_lane(meter, options, **size, cluster:) }
         end
         table.beside("no busy_poll", requires: SUBJECT, size:) do |meter, **size|
-          reach.call { |options| on_lane(meter, options, machine: { busy_poll: false }, **size) }
+          reach.call { |options| on_lane(meter, options, machine: { busy_poll: false }, **size, cluster:) }
         end
         table.beside("courier", requires: SUBJECT) do |meter, **size|
-          reach.call { |options| by_courier(meter, options, **size) }
+          reach.call { |options| by_courier(meter, options, **size, cluster:) }
         end
       end
 
@@ -110,12 +110,14 @@ module Bench
 
     # @param start [#call] runs a block beside the others
     # @param finish [#to_proc] awaits its value
-    def initialize(meter, start, finish, strands:, statements:)
+    # @param cluster [#start] gives the server
+    def initialize(meter, start, finish, strands:, statements:, cluster: PostgresServer)
       @meter = meter
       @start = start
       @finish = finish.to_proc
       @strands = strands
       @each = statements / strands
+      @cluster = cluster
     end
 
     # By connections of the gem pg. Each strand has a connection to itself; if there are fewer connections, it takes one from a
@@ -137,7 +139,7 @@ module Bench
     # The block asks the server for a number, in a strand, and returns the answer as text. Returns the proof.
     def measure
       @meter.operations = @each * @strands
-      PostgresServer.start.measure(@meter) do
+      @cluster.start.measure(@meter) do
         started = Array.new(@strands) do |strand|
           @start.call { @each.times.count { |number| yield(number, strand) == number.to_s } }
         end

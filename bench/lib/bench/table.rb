@@ -292,7 +292,8 @@ module Bench
   ORDER = %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn first_run beside_cpu parked
              echo armed accept files timers ticker interrupt idle batch
              call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations mruby mruby_memory
-             http tls tls_echo keep_alive cluster pg pg_small pg_away pg_batch pg_writes pg_parallel pg_streams pg_rows pg_memory
+             http tls tls_echo keep_alive cluster pg pg_small pg_away pg_tls pg_batch pg_writes
+             pg_transactions pg_beside pg_parallel pg_streams pg_rows pg_memory
              pg_copy pg_notify pg_arrays lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched
              jobs_due jobs_calls jobs_cores jobs_waiting active_job_enqueue active_job_calls].freeze
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "bench/postgres_server"
+require "bench/shared_connections"
 
 module Bench
   # The contenders of the table of writes: strands of which each inserts a row and then updates it by its key, again and again,
@@ -45,23 +46,17 @@ module Bench
 
       # Connections are taken from a pool for each statement.
       def by_pg(meter, start, finish, connections, **)
-        require "pg"
         make_table
-        open = Array.new(connections) { PG.connect(PostgresServer.start.options).tap { |connection| prepare(connection) } }
-        free = Thread::Queue.new(open)
-        new(meter, start, finish, **).measure { |id| %w[insert update].sum { |name| ask(free, name, id) } }
-      ensure
-        open&.each(&:close)
+        SharedConnections.during(connections, PostgresServer.start.options, method(:prepare)) do |pool|
+          new(meter, start, finish, **).measure do |id|
+            %w[insert update].sum { |name| pool.take { |connection| connection.exec_prepared(name, [id]).cmd_tuples } }
+          end
+        end
       end
 
       def prepare(connection)
         connection.prepare("insert", INSERT)
         connection.prepare("update", UPDATE)
-      end
-
-      def ask(free, name, id)
-        connection = free.pop
-        connection.exec_prepared(name, [id]).cmd_tuples.tap { free << connection }
       end
     end
 

@@ -6,8 +6,6 @@ require "support/certificate"
 # A server that lets nobody in without being shown something: by a role for each way, over TCP and a Unix socket, with TLS.
 module SecuredPostgres
   PASSWORD = "secret"
-  # Below those that the system gives to clients: ip_local_port_range.
-  PORTS = 20_000..30_000
 
   # Everybody's password is the same. Roles that are in no line are refused.
   HBA = <<~HBA
@@ -43,14 +41,7 @@ module SecuredPostgres
       end
     end
 
-    def port
-      @port ||= PORTS.to_a.shuffle.find do |port|
-        TCPServer.new("127.0.0.1", port).close
-        true
-      rescue Errno::EADDRINUSE
-        false
-      end
-    end
+    def port = @port ||= Servers.free_port
 
     private
 

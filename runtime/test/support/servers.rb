@@ -43,6 +43,18 @@ class Servers
       @running.clear
     end
 
+    # Below those that the system gives to clients, ip_local_port_range.
+    #
+    # @return [Integer] a port of the loopback on which nobody listens
+    def free_port
+      (20_000..30_000).to_a.shuffle.find do |port|
+        TCPServer.new("127.0.0.1", port).close
+        true
+      rescue Errno::EADDRINUSE
+        false
+      end
+    end
+
     def program(name) = programs(name).first || raise("#{name} is missing: run bin/setup")
 
     private

@@ -31,6 +31,14 @@ module Bench
         def clear? = !subject || !best_peer || subject.apart?(best_peer)
       end
 
+      # What one of ours takes in a row, and the peer that takes less.
+      Loss = Data.define(:title, :peer, :ours) do
+        def ratio = ours.value.to_f / peer.value
+      end
+
+      # Ours for callers that are no strands, and the peer that these would take instead.
+      OF_OTHER_CALLERS = { "courier" => "threads", "plain threads" => "sidekiq" }.freeze
+
       Target = Data.define(:sentence, :met, :measured)
 
       Table = Data.define(:name, :title, :about, :metric, :against_floor, :form, :grows_by, :rows, :targets) do
@@ -59,10 +67,27 @@ module Bench
         @tables.flat_map(&:rows).select { |row| row.ratio && row.ratio > 1 }.sort_by { |row| -row.ratio }
       end
 
+      # @return [Array<Loss>] the same beyond both spreads, of rows that do not grow, and those of ours for other callers as well
+      def clear_losses
+        rows = @tables.reject(&:grows_by).flat_map(&:rows)
+        of_strands = losses.select { |row| rows.include?(row) && row.clear? && row.best_peer }
+                           .map { |row| Loss.new(row.title, row.best_peer, row.subject) }
+        (of_strands + rows.flat_map { |row| losses_of_other_callers(row) }).sort_by { |loss| -loss.ratio }
+      end
+
       # @return [Row, nil]
       def row(table, label) = @tables.find { |each| each.name == table }&.rows&.find { |row| row.label == label }
 
       private
+
+      def losses_of_other_callers(row)
+        OF_OTHER_CALLERS.filter_map do |name, other|
+          ours, peer = row.named(name), row.named(other)
+          next unless ours && peer && ours.value > peer.value && ours.apart?(peer)
+
+          Loss.new("#{row.title}, #{name}", peer, ours)
+        end
+      end
 
       def table_of(data)
         metric = Metric[data.fetch("headline").to_sym]
