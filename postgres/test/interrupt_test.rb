@@ -174,8 +174,11 @@ class PostgresInterruptTest < Minitest::Test
         client = listener.accept
         client.read(client.read(4).unpack1("N") - 4)
         client.write(message.call("R", [0].pack("N")), message.call("K", [1, 2].pack("NN")), message.call("Z", "I"))
-        client.read(6) # the empty query by which a client learns how far away we are
-        client.write(message.call("I", ""), message.call("Z", "I"))
+        client.readpartial(1000) # a statement by which a client learns how far away we are
+        column = ["lock_timeout", 0, 0, 25, -1, -1, 0].pack("Z*NnNs>l>n")
+        client.write(message.call("1", ""), message.call("t", "\0\0"), message.call("T", [1].pack("n") + column),
+                     message.call("2", ""), message.call("D", [1, 3, "5ms"].pack("nNa*")), message.call("C", "SHOW\0"),
+                     message.call("Z", "I"))
         client.readpartial(1000)
         interrupt.call
         listener.accept.read(16)
