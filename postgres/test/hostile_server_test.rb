@@ -13,7 +13,6 @@ class PostgresHostileServerTest < Minitest::Test
   def self.message(type, body = "") = "#{type}#{[body.bytesize + 4].pack("N")}#{body}".b
 
   GREETING = [message("R", [0].pack("N")), message("K", [1, 2].pack("NN")), message("Z", "I")].join.freeze
-  PONG = [message("I"), message("Z", "I")].join.freeze
   DESCRIBED = [message("1"), message("t", [0].pack("n")),
                message("T", [1, "nonce", 0, 0, 25, -1, -1, 0].pack("nZ*NnNs>l>n")), message("2")].join.freeze
   ROW = message("D", [1, 5, "right"].pack("nNa*")).freeze
@@ -258,15 +257,21 @@ class PostgresHostileServerTest < Minitest::Test
     return if body.unpack1("N") == 80_877_102 # a CancelRequest
 
     stream.write(GREETING)
-    if stream.peek(1) == "Q" # the empty query by which a client learns how far away we are
-      stream.read(6)
-      stream.write(PONG)
-    end
+    tell_distance(stream) if stream.peek(1) == "P" && stream.peek(22).end_with?("show lock_timeou")
     server.call(stream)
   rescue Ringspun::Error, SystemCallError
     nil # the client has left
   ensure
     stream.close
+  end
+
+  # By that statement a client learns how far away we are.
+  def tell_distance(stream)
+    nil until stream.read(5).then { |header| stream.read(header.unpack1("xN") - 4) && header.start_with?("S") }
+    column = ["lock_timeout", 0, 0, 25, -1, -1, 0].pack("Z*NnNs>l>n")
+    answers = [["1", ""], ["t", "\0\0"], ["T", [1].pack("n") + column], ["2", ""], ["D", [1, 3, "5ms"].pack("nNa*")], ["C", "SHOW\0"],
+               %w[Z I]]
+    stream.write(answers.map { |type, body| [type, body.bytesize + 4, body].pack("aNa*") }.join)
   end
 
   def assert_lost(error_class, pool)
