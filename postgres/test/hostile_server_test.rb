@@ -269,8 +269,8 @@ class PostgresHostileServerTest < Minitest::Test
   def tell_distance(stream)
     nil until stream.read(5).then { |header| stream.read(header.unpack1("xN") - 4) && header.start_with?("S") }
     column = ["lock_timeout", 0, 0, 25, -1, -1, 0].pack("Z*NnNs>l>n")
-    answers = [["1", ""], ["t", "\0\0"], ["T", [1].pack("n") + column], ["2", ""], ["D", [1, 3, "5ms"].pack("nNa*")], ["C", "SHOW\0"],
-               %w[Z I]]
+    answers = [["1", ""], ["t", "\0\0"], ["T", [1].pack("n") + column], ["2", ""],
+               ["D", [1, 3, "5ms"].pack("nNa*")], ["C", "SHOW\0"], %w[Z I]]
     stream.write(answers.map { |type, body| [type, body.bytesize + 4, body].pack("aNa*") }.join)
   end
 
