@@ -3,12 +3,12 @@
 require "test_helper"
 require "ringspun/postgres"
 
-# What docs/18-postgres.md names is there, and what is there it names. Its programs are run by the tests of the house.
+# What the two guides name is there, and what is there they name. Their programs are run by the tests of the house.
 class PostgresGuideTest < Minitest::Test
   include AnyBackend
 
   Postgres = Ringspun::Postgres
-  TEXT = File.read(File.expand_path("../../docs/18-postgres.md", __dir__))
+  TEXT = Dir[File.expand_path("../../docs/{18-postgres,25-postgres-more}.md", __dir__)].sort.map { |path| File.read(path) }.join
   KEYWORDS = Postgres.const_get(:Options).const_get(:Keywords)
   POOL = Postgres::Pool.instance_method(:initialize).parameters.filter_map { |kind, name| name.to_s if kind == :key }
 
@@ -16,7 +16,7 @@ class PostgresGuideTest < Minitest::Test
   UNNAMED = %w[client_encoding sslcompression].freeze
 
   def test_errors_that_it_names
-    names = TEXT[/^## Errors.*?^## /m].scan(/\b(Ringspun|Postgres)::((?!Postgres\b)[A-Z]\w+)/).uniq
+    names = TEXT[/^## Errors.*?(?=^## |\z)/m].scan(/\b(Ringspun|Postgres)::((?!Postgres\b)[A-Z]\w+)/).uniq
     assert_operator names.size, :>, 10
     names.each do |place, name|
       assert_operator Object.const_get("#{"Ringspun::" if place == "Postgres"}#{place}::#{name}"), :<=, Ringspun::Error
@@ -24,7 +24,8 @@ class PostgresGuideTest < Minitest::Test
   end
 
   def test_options_of_the_pool
-    named = TEXT[/^## The pool$.*?^## /m].scan(/^\| (`[^|]+) \|/).flatten.flat_map { |names| names.scan(/`(\w+):`/) }.flatten
+    rows = TEXT[/^## The pool$.*?(?=^## |\z)/m].scan(/^\| (`[^|]+) \|/).flatten
+    named = rows.flat_map { |names| names.scan(/`(\w+):`/) }.flatten
     assert_equal POOL.sort, named.sort
     POOL.each do |name|
       error = assert_raises(Ringspun::UsageError) { Postgres::Pool.new("postgres://localhost/shop?#{name}=1") }
@@ -33,7 +34,7 @@ class PostgresGuideTest < Minitest::Test
   end
 
   def test_options_of_libpq
-    named = TEXT[/^## Connecting$.*?^## /m].scan(/`(\w+)/).flatten
+    named = TEXT[/^## Connecting$.*?(?=^## |\z)/m].scan(/`(\w+)/).flatten
     assert_empty KEYWORDS::ALL.keys - named - UNNAMED
   end
 end

@@ -459,9 +459,8 @@ class FaultRun
     2.times { storage.recover(100, forget: 0) }
     keys = redis.call("KEYS", "*").select { |key| redis.call("PTTL", key) == -1 }
     problem("keys left over", keys.grep_v(COUNTS) - %w[queues dead])
-    # Those of jobs that keep theirs have a name that we know.
     tokens = redis.call("KEYS", "unique:*").map { |key| key.delete_prefix("unique:") }
-    # Those of the ledger are of jobs that are to be unique for long, and the workers' own end by themselves.
+    # Those of jobs that keep theirs have a name that we know, and the workers' own end by themselves.
     problem("locks left over", tokens.reject { |token| @ledger.kinds.key?(token) || token.start_with?("ringspun:") })
   end
 
