@@ -20,6 +20,8 @@ class PostgresSchemaTest < Minitest::Test
   def texts(client, table) = client.query("select a from #{table}").rows.flatten
 
   def test_a_temporary_table_of_another_type
+    return if ENV["RINGSPUN_POSTGRES"].to_s.start_with?("pgbouncer") # each statement may have another server's session
+
     on_pool do |pool|
       pool.session do |s|
         %w[int text bytea].each do |type|

@@ -458,7 +458,7 @@ class FaultRun
   def judge_keys
     2.times { storage.recover(100, forget: 0) }
     keys = redis.call("KEYS", "*").select { |key| redis.call("PTTL", key) == -1 }
-    problem("keys left over", keys.grep_v(COUNTS) - %w[queues dead])
+    problem("keys left over", keys.grep_v(COUNTS) - %w[queues dead ringspun:limits ringspun:hold])
     tokens = redis.call("KEYS", "unique:*").map { |key| key.delete_prefix("unique:") }
     # Those of jobs that keep theirs have a name that we know, and the workers' own end by themselves.
     problem("locks left over", tokens.reject { |token| @ledger.kinds.key?(token) || token.start_with?("ringspun:") })

@@ -41,7 +41,7 @@ module Ringspun
           job = run.job
           klass = nil
           release(job) if job["unique_until"] == "start"
-          value = in_reloader do
+          value = in_unit(run) do
             klass = class_of(job["class"])
             @watched ? watched(klass, job, run) : perform(klass, job, run)
           end
@@ -64,6 +64,19 @@ module Ringspun
           in_reloader { @retrying.call(run.fetched, error, klass: klass) }
         rescue StandardError, ScriptError
           @retrying.call(run.fetched, error, klass: klass)
+        end
+
+        # Rails reports what leaves the reloader as an error. That a job is put back, or cancelled by hand, is none.
+        def in_unit(run)
+          ended = nil
+          value = in_reloader do
+            yield
+          rescue Exception => error
+            raise unless run.asked && by_cancellation?(error)
+
+            ended = error
+          end
+          ended ? raise(ended) : value
         end
 
         def in_reloader(&) = @reloader ? @reloader.call(&) : yield
