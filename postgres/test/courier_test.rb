@@ -117,10 +117,6 @@ class PostgresCourierTest < Minitest::Test
 
   private
 
-  def quiet_thread(&) = Thread.new(&).tap { |thread| thread.report_on_exception = false }
-
-  def wait_until = (sleep 0.001 until yield)
-
   def courier_of(pool) = pool.__send__(:courier)
 
   # @yieldparam thread [Proc] lets the call begin, and returns its thread

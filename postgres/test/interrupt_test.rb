@@ -207,10 +207,6 @@ class PostgresInterruptTest < Minitest::Test
 
   private
 
-  def quiet_thread(&) = Thread.new(&).tap { |thread| thread.report_on_exception = false }
-
-  def wait_until = (sleep 0.001 until yield)
-
   # @return [Boolean] false: there are not so many
   def raise_at(step)
     trace = TracePoint.new(:return, :b_return) do |at|

@@ -270,6 +270,4 @@ class PostgresListenTest < Minitest::Test
   rescue Mine
     nil
   end
-
-  def quiet_thread(&) = Thread.new(&).tap { |thread| thread.report_on_exception = false }
 end

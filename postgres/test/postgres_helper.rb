@@ -87,6 +87,12 @@ module OnPool
     found
   end
 
+  # Until another thread or the server is so far, without a guess how long that takes.
+  def wait_until = (sleep 0.001 until yield)
+
+  # A thread whose error is told to the test alone.
+  def quiet_thread(&) = Thread.new(&).tap { |thread| thread.report_on_exception = false }
+
   # Of a pooler's own connections a pool knows nothing.
   def assert_nobody_left(machine)
     return if ENV["RINGSPUN_POSTGRES"].to_s.start_with?("pgbouncer")

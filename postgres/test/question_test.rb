@@ -144,10 +144,6 @@ class PostgresQuestionTest < Minitest::Test
 
   private
 
-  def quiet_thread(&) = Thread.new(&).tap { |thread| thread.report_on_exception = false }
-
-  def wait_until = (sleep 0.001 until yield)
-
   def ask(pool, number, **) = pool.query_value("select $1::int", number, **)
 
   # The first statement of a pool waits for a connection, in a strand.

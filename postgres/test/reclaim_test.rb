@@ -100,8 +100,6 @@ and had asked for it at\n\t.*/reclaim_test\.rb:(?<line>\d+):in }
 
   private
 
-  def wait_until = (sleep 0.001 until yield)
-
   # The collector may believe that some are still in use, but not all.
   def assert_reclaimed(who, pool)
     _, said = capture_io do

@@ -150,8 +150,6 @@ class PostgresSessionStateTest < Minitest::Test
 
   private
 
-  def quiet_thread = Thread.new { yield }.tap { |thread| thread.report_on_exception = false }
-
   def assert_refuses(pool, kind, name, value)
     SETTING.each do |how|
       next if kind == :session && how.start_with?("set local")

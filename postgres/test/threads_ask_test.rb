@@ -201,10 +201,6 @@ class PostgresThreadsAskTest < Minitest::Test
 
   private
 
-  def quiet_thread(&) = Thread.new(&).tap { |thread| thread.report_on_exception = false }
-
-  def wait_until = (sleep 0.001 until yield)
-
   def ask(pool, number, **) = pool.query_value("select $1::int", number, **)
 
   # The first statement of a pool waits for a connection.

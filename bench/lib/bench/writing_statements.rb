@@ -4,7 +4,7 @@ require "bench/postgres_server"
 require "bench/shared_connections"
 
 module Bench
-  # The contenders of the table of writes: strands of which each inserts a row and then updates it by its key, again and again,
+  # The contenders of the table of writes: strands that each insert a row and then update it by its key, again and again,
   # one statement after the other, each committed by itself.
   class WritingStatements
     TABLE = "bench_writes_#{Process.pid}".freeze

@@ -287,6 +287,13 @@ module Ringspun
       # @since 0.1.0
       def server_middleware = @server_middleware ||= Chain.new
 
+      # Says something to a program that may be no worker: in its log, or on the standard error.
+      #
+      # @param level [Symbol] :warn or :error
+      # @param text [String]
+      # @api private
+      def tell(level, text) = logger ? logger.public_send(level, text) : Kernel.warn(text)
+
       def default_of(name, default)
         block = @presets && @presets[name]
         block ? block.call || default : default

@@ -34,14 +34,14 @@ module Ringspun
       # for its lease had run out, so that these jobs ran again elsewhere.
       STATS = %i[processed failed enqueued scheduled retries dead in_flight nodes twice].freeze
 
-      # Who calls {#due} does so at least each so many seconds, for other clients wake nobody.
+      # Seconds between two calls of {#due}, at most, for other clients wake nobody.
       POLL_SECONDS = 4
 
       # After so many seconds without a lease and without jobs a node is forgotten.
       FORGET_SECONDS = 60
 
-      # For so many seconds a job that waits in the quarantine counts for the limit of its queue, and so does a run at a node
-      # whose lease has run out; unless {#recover} says otherwise.
+      # Seconds for which a job that waits in the quarantine counts for the limit of its queue, and a run at a node whose lease
+      # has run out as well; unless {#recover} says otherwise.
       HOLD_SECONDS = 36
 
       # For so many seconds a push with a lock can be sent again after a lost answer, and is not stored twice.
@@ -248,7 +248,7 @@ module Ringspun
       # that is no job goes to :dead, with the reason in it if it is JSON.
       #
       # @param limit [Integer] how many at most
-      # @param by [String, nil] who calls. Of all who do, one hears when the next is due: who asks first, or has heard it before.
+      # @param by [String, nil] the node that calls. One of all hears when the next is due: the first, or the one that knows it.
       #   The others need not wake then
       # @return [Array(Integer, Float, Array<Array(String, String)>)] how many were moved; the seconds until the next is due,
       #   nil: there is none, or another one wakes for it; and for each that is dead now its entry and the reason

@@ -57,7 +57,7 @@ static VALUE end_wait(VALUE argument) {
 
 /* Waits until lanes have something to do. May switch strands.
  *
- * @return [Array<Lane>] of which each is to be roused: Lane#rouse */
+ * @return [Array<Lane>] the lanes to be roused: Lane#rouse */
 static VALUE bell_wait(VALUE self) {
     rpg_bell *bell = bell_get(self);
     while (!bell->first) rb_ensure(park, (VALUE)bell, end_wait, (VALUE)bell);

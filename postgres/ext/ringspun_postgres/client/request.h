@@ -26,7 +26,7 @@ typedef struct rpg_request {
     struct rpg_request *next;   /* in the outbox, or of those sent */
     struct rpg_lane *lane;
     VALUE statement;            /* nil: an empty query, which only waits for its turn */
-    VALUE caller;               /* who is given the answer, and waits in no strand; nil: a strand or thread waits */
+    VALUE caller;               /* the one that is given the answer, and waits in no strand; nil: a strand or thread waits */
     VALUE thread;               /* that waits, if it is in no strand: thread.h; or nil */
     VALUE formats;              /* the Columns by which binary values were asked for; nil: all as text */
     ringspun_waker waker;

@@ -120,7 +120,7 @@ static void send_flight(rpg_lane *lane) {
     rpg_out *flight = &lane->flight;
     ssize_t sent = send(lane->threads.fd, flight->bytes, flight->len, MSG_DONTWAIT | MSG_NOSIGNAL);
     bool later = sent < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM);
-    if (sent < 0 && !later) sent = (ssize_t)flight->len; /* the connection has ended, and who reads hears why */
+    if (sent < 0 && !later) sent = (ssize_t)flight->len; /* the connection has ended, and its reader hears why */
     if (sent > 0 && (size_t)sent < flight->len) memmove(flight->bytes, flight->bytes + sent, flight->len - (size_t)sent);
     rpg_out_cut(flight, flight->len - (size_t)(sent > 0 ? sent : 0));
     lane->threads.calls |= flight->len > 0;

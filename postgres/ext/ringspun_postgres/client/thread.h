@@ -1,5 +1,5 @@
-/* thread: plain threads that ask a lane by themselves: Lane#ask. They run no machine: what is sent leaves at once, and who reads waits
- * for the socket without the GVL.
+/* thread: plain threads that ask a lane by themselves: Lane#ask. They run no machine: what is sent leaves at once, and the one
+ * that reads waits for the socket without the GVL.
  *
  * The socket is the stream's, and the lane is of one machine, as ever. At each moment one request at most is the lane's reader, and
  * its strand or thread alone takes bytes from the socket. Whoever leaves while others wait hands that on: to a thread by waking it, to

@@ -1,4 +1,4 @@
-/* window: what of a shared lane's outbox may be sent now. What was sent cannot be taken back, and who comes behind a statement that
+/* window: what of a shared lane's outbox may be sent now. What was sent cannot be taken back, and a request behind a statement that
  * waits for a lock, or simply takes long, waits as long. So nothing is sent behind a statement that is not known to be quick until
  * it is answered, and only a few at once that may wait for a lock, each of them for no longer than the lane's `lock_timeout`.
  *

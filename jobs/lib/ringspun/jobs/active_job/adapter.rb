@@ -108,9 +108,7 @@ module Ringspun
         # To the log, and as Rails reports errors: https://guides.rubyonrails.org/error_reporting.html
         def report(jobs, error)
           names = jobs.map { |job| "#{job.class} #{job.job_id}" }
-          text = "not stored, or not for certain: #{names.join(", ")}: #{error.message}"
-          logger = Jobs.config.logger
-          logger ? logger.error(text) : Kernel.warn(text)
+          Jobs.config.tell(:error, "not stored, or not for certain: #{names.join(", ")}: #{error.message}")
           ::ActiveSupport.error_reporter.report(error, handled: true, severity: :error, context: { jobs: names }, source: SOURCE)
         end
 

@@ -114,10 +114,7 @@ module Ringspun
           def list(jobs) = jobs.map { |job| job.join(" ") }.join(", ")
 
           # For errors that are none of ours: they stay what they are.
-          def log(text)
-            logger = Jobs.config.logger
-            logger ? logger.error(text) : Kernel.warn(text)
-          end
+          def log(text) = Jobs.config.tell(:error, text)
 
           private
 

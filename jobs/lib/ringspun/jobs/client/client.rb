@@ -158,7 +158,7 @@ module Ringspun
 
       def store_seen(pushes, connection)
         answers = @enqueuer.push_all(pushes, connection: connection)
-        pushes.map(&:queue).uniq.each { |queue| @unserved.see(queue) }
+        pushes.each { |push| @unserved.see(push.queue) }
         answers
       end
 

@@ -36,9 +36,7 @@ module Ringspun
           served = Machine.current? ? Ringspun.shield { ask } : ask
           return if !served.any? || served.unserved([queue]).empty?
 
-          text = "a job is stored for the queue #{queue}, which no worker serves"
-          logger = Jobs.config.logger
-          logger ? logger.warn(text) : Kernel.warn(text)
+          Jobs.config.tell(:warn, "a job is stored for the queue #{queue}, which no worker serves")
         rescue Error
           nil # what the storage has against this is no matter of the job
         end

@@ -9,7 +9,7 @@ module Ringspun
       class Recovery < Maintenance
         PAGE = 100
         RECOVER_SECONDS = 2.0
-        # For so many leases a job that waits in the quarantine holds its place, where its queue has a limit.
+        # Leases for which a job that waits in the quarantine holds its place, where its queue has a limit.
         HOLD_LEASES = 3
 
         # @param deaths [Deaths] hears of each job that is taken over

@@ -8,7 +8,7 @@ module Ringspun
         #
         # @api private
         class Places
-          # A child that has run for so many seconds no longer delays the next, nor does one whose jobs all wait by now.
+          # Seconds after which a child no longer delays the next. One whose jobs all wait delays none.
           YOUNG_SECONDS = 2
           # Seconds after which to look for a free place again, for there may be more memory.
           LOOK_SECONDS = 1

@@ -30,7 +30,7 @@ static void make_way_for_others(rs_machine *machine, uring_state *state) {
 
 static uring_descriptor *known_of(rs_descriptor *descriptor) { return (void *)descriptor->of_backend; }
 
-/* Who is next gets it at once, and the kernel at the next poll: this may be a cancellation, in which no other op may
+/* The next strand gets it at once, and the kernel at the next poll: this may be a cancellation, in which no other op may
  * complete. */
 static void give_up_side(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);

@@ -36,7 +36,7 @@ local function count_old_runs(queue, now)
   return redis.call('ZCARD', all)
 end
 
--- How many more may begin beside so many.
+-- The number of jobs that may begin beside those that have their places.
 local function room_beside(taken, queue, limit, now)
   return math.min(limit - taken, 2 * limit - taken - count_old_runs(queue, now))
 end
