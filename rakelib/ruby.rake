@@ -2,6 +2,7 @@
 
 # Tests, checks and documents of the Ruby part.
 
+require "open3"
 require_relative "../bin/support/selection"
 
 TIDY_TESTS = FileList["runtime/test/house/{tidy,seam,short_limits}_test.rb", "jobs/test/house/rooms_test.rb"].sort
@@ -24,6 +25,9 @@ def selection
 end
 
 def nightly? = ENV["RINGSPUN_NIGHTLY"] == "1"
+
+# For a pass that repeats, in other circumstances, what another runs with all seeds of the day.
+def fewer_seeds = nightly? ? {} : { "RINGSPUN_SEEDS_TIMES" => "1/4" }
 
 def for_this_ruby(files) = selection.of(some(files))
 
@@ -95,7 +99,7 @@ def server_passes(servers)
   servers.filter_map do |server|
     chosen, others = files.partition { |path| runs_on?(server, path) }
     puts "Not on #{server}, by their own word: #{others.join(" ")}" if others.any?
-    test_pass("Postgres on #{server}", chosen, { "RINGSPUN_POSTGRES" => server }) if chosen.any?
+    test_pass("Postgres on #{server}", chosen, { "RINGSPUN_POSTGRES" => server, **fewer_seeds }) if chosen.any?
   end
 end
 
@@ -133,8 +137,9 @@ desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ra
 test_passes(:epoll, :compile) do
   next [] unless ENV["MATRIX"] != "1" || selection.now?("the runtime on epoll on Ruby #{RUBY_VERSION}")
 
-  # Without tests that use no backend, or one of their own: the passes before have run them.
-  split_passes("the runtime on epoll", RUNTIME_TESTS, { "RINGSPUN_BACKEND" => "epoll", "RINGSPUN_BACKEND_ONLY" => "1" })
+  # By day without tests that use no backend, or one of their own: the passes before have run them.
+  only = nightly? ? {} : { "RINGSPUN_BACKEND_ONLY" => "1" }
+  split_passes("the runtime on epoll", RUNTIME_TESTS, { "RINGSPUN_BACKEND" => "epoll", **only, **fewer_seeds })
 end
 
 desc "Tests with a collection at every allocation: those that say `gc stress: short`, and without SHORT=1 all of the runtime"
@@ -169,7 +174,23 @@ test_passes(:torture, :compile) do
 end
 
 desc "Formatting"
-test_passes(:rubocop) { [pass("rubocop", "rubocop", "--cache-root", "#{CACHE}/rubocop", "--format", "simple")] }
+test_passes(:rubocop) do
+  command = ["rubocop", "--cache-root", "#{CACHE}/rubocop"]
+  files = to_format(*command)
+  files == [] ? [] : [pass("rubocop", *command, "--format", "simple", *files)]
+end
+
+# Those that have changed, as far as rubocop looks at them; nil for all, also after a change in what it goes by.
+def to_format(*command)
+  changed = selection.changed(["**/*"]) unless nightly?
+  return if changed.nil? || selection.changed([".rubocop.yml", "Gemfile.lock"]).any?
+
+  list, status = Open3.capture2(*command, "--list-target-files")
+  status.success? or abort "rubocop cannot list what it looks at"
+  files = changed & list.lines(chomp: true)
+  selection.leave_out("rubocop of all files but #{files.size}", "nothing has changed in them")
+  files
+end
 
 desc "The signatures"
 test_passes(:rbs) do

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "postgres_helper"
+require "support/seeds"
 
 # What becomes of a statement that nobody waits for any more, and of those before and behind it.
 # servers: all
@@ -54,7 +55,7 @@ class PostgresCancelTest < Minitest::Test
   def test_a_cancellation_meets_no_other_statement
     on_pool(lanes: 1) do |pool, machine|
       random = Random.new(Minitest.seed)
-      150.times do |number|
+      Seeds.part(150).times do |number|
         be_late(pool, random.rand * 0.002)
         strands = Array.new(3) { |more| machine.spin { pool.query_value("select $1::int", (number * 3) + more) } }
         assert_equal Array.new(3) { |more| (number * 3) + more }, machine.await(strands)

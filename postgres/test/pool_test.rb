@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "postgres_helper"
+require "support/seeds"
 require "tmpdir"
 
 # How connections are had, shared, given back and lost.
@@ -380,7 +381,10 @@ class PostgresPoolTest < Minitest::Test
       random = Random.new(Minitest.seed)
       over = false
       murderer = machine.spin { murder(machine, random) { over } }
-      strands = Array.new(50) { |number| machine.spin { Array.new(20) { |turn| answer_or_lost(pool, (number * 20) + turn) } } }
+      turns = Seeds.part(20)
+      strands = Array.new(50) do |number|
+        machine.spin { Array.new(turns) { |turn| answer_or_lost(pool, (number * turns) + turn) } }
+      end
       answers = machine.await(strands).flatten
       over = true
       murderer.await

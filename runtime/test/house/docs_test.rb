@@ -16,6 +16,8 @@ require "tmpdir"
 # line that it prints stands in the block as a `# =>` comment, in the order in which it is printed, or all of them in a
 # ```text block right below it. Those for mruby run with its other tests: see mruby/test/house/guide_test.rb.
 class DocsTest < Minitest::Test
+  include AnyBackend
+
   ROOT = File.expand_path("../../..", __dir__)
   README = File.join(ROOT, "README.md")
   GUIDES = Dir[File.join(ROOT, "docs/*.md")].sort.freeze

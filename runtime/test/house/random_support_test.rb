@@ -22,6 +22,7 @@ class RandomSupportTest < Minitest::Test
     assert_equal [7], Seeds.of_the_day(2, env: { "RINGSPUN_SEED" => "7", "RINGSPUN_SEEDS" => "3" })
     assert_equal 3, Seeds.of_the_day(2, env: { "RINGSPUN_SEEDS" => "3" }).size
     assert_equal 20, Seeds.of_the_day(2, env: { "RINGSPUN_SEEDS_TIMES" => "10" }).size
+    assert_equal 3, Seeds.of_the_day(10, env: { "RINGSPUN_SEEDS_TIMES" => "1/4" }).size
   end
 
   def test_a_program_shrinks_to_the_steps_that_fail

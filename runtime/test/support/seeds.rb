@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 # The seeds of random programs. RINGSPUN_SEED names a single one, to run it again. RINGSPUN_SEEDS says how many there are to be.
-# Otherwise a test takes as many as it asks for, and by night RINGSPUN_SEEDS_TIMES as many. They begin anew each day, so that
-# every day tries others.
+# Otherwise a test takes as many as it asks for, times RINGSPUN_SEEDS_TIMES: more by night, and a part where another pass runs the
+# whole. They begin anew each day, so that every day tries others.
 module Seeds
   SECONDS_A_DAY = 24 * 60 * 60
   SEEDS_A_DAY = 1_000_000
@@ -13,7 +13,11 @@ module Seeds
     return [Integer(env["RINGSPUN_SEED"])] if env["RINGSPUN_SEED"]
 
     first = now.to_i / SECONDS_A_DAY * SEEDS_A_DAY
-    count = Integer(env.fetch("RINGSPUN_SEEDS") { count * Integer(env.fetch("RINGSPUN_SEEDS_TIMES", 1)) })
+    count = Integer(env.fetch("RINGSPUN_SEEDS") { part(count, env:) })
     Array.new(count) { |index| first + index }
   end
+
+  # @param count [Integer] how often a test tries its luck
+  # @return [Integer] times RINGSPUN_SEEDS_TIMES
+  def self.part(count, env: ENV) = (count * Rational(env.fetch("RINGSPUN_SEEDS_TIMES", 1))).ceil
 end
