@@ -160,18 +160,19 @@ class PassesTest < Minitest::Test
   end
 
   def test_a_server_has_a_pass_of_the_files_that_name_it
-    lines = with_rake(<<~'RUBY')
+    lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil })
       texts = { "all_test.rb" => "# servers: all", "some_test.rb" => "# servers: 15, 17", "other_test.rb" => "# servers: 17" }
       POSTGRES_TESTS.clear.push(*texts.keys, "none_test.rb")
       File.define_singleton_method(:read) { |path| texts.fetch(path, "#") }
-      server_passes(%w[15 17 pgbouncer]).each { |pass| puts [pass.name, pass.env, *pass.command.grep(/_test\.rb/)].join(" ") }
+      server_passes(%w[15 17 pgbouncer]).each do |pass|
+        puts [pass.name, pass.env["RINGSPUN_POSTGRES"], pass.env["RINGSPUN_SEEDS_TIMES"], *pass.command.grep(/_test\.rb/)].join(" ")
+      end
     RUBY
     assert_equal [
       "Not on 15, by their own word: other_test.rb", "Not on pgbouncer, by their own word: some_test.rb other_test.rb",
-      'Postgres on 15 {"RINGSPUN_POSTGRES"=>"15"} all_test.rb some_test.rb',
-      'Postgres on 17 {"RINGSPUN_POSTGRES"=>"17"} all_test.rb some_test.rb other_test.rb',
-      'Postgres on pgbouncer {"RINGSPUN_POSTGRES"=>"pgbouncer"} all_test.rb'
-    ], lines.map { |line| line.gsub(" => ", "=>") }
+      "Postgres on 15 15 1/4 all_test.rb some_test.rb", "Postgres on 17 17 1/4 all_test.rb some_test.rb other_test.rb",
+      "Postgres on pgbouncer pgbouncer 1/4 all_test.rb"
+    ], lines
   end
 
   def test_what_is_not_here_is_left_out_and_said
