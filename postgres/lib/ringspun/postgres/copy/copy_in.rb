@@ -99,6 +99,7 @@ module Ringspun
         return ended unless put(bytes)
 
         @bytes += bytes.bytesize
+        bytes.clear # its memory is the next one's, which need not wait for a collection
         @progress&.call(@bytes, rows)
         refuse_late
       end
