@@ -216,11 +216,13 @@ class PostgresPoolTest < Minitest::Test
     thread = Thread.new do
       Ringspun.run do |machine|
         pool.query("select 1")
-        stream = pool.instance_variable_get(:@lanes).fetch(machine).instance_variable_get(:@lanes).first.session.stream
+        lane = pool.instance_variable_get(:@lanes).fetch(machine).instance_variable_get(:@lanes).first
+        stream = lane.session.stream
         ready << stream.to_io.fileno
         closed.pop
         assert_raises(SystemCallError) { stream.write("bytes") && stream.flush }
-        stream.__send__(:close_at_once)
+        lane.close # and not the stream alone: when the lane was collected, it would close a number that is another's by then
+        assert_predicate stream, :closed?
       end
     end
     number = ready.pop
