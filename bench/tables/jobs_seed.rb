@@ -2,8 +2,7 @@
 
 require "bench/enqueuing"
 
-scenarios = { "default enqueuer" => :single, "named enqueuer" => :named_pool, "pool enqueuer" => :pool,
-              "group commit" => :group_commit }
+strategies = { "single" => :single, "named pool" => :named_pool, "pool" => :pool, "group commit" => :group_commit }
 
 # Benchee's statistics of the times of calls.
 describe = lambda do |meter, times|
@@ -16,9 +15,10 @@ end
 
 Bench.table "jobs_seed" do
   title "Enqueuing jobs, as Exq measures it"
-  about "The scenarios of Exq's own comparison, and group commit: one connection for all, one of as many as there are cores by " \
-        "chance, the same checked out and returned, and whatever has come together at once. Callers are strands; Redis is " \
-        "private, over TCP, and emptied before and after each. `ips` is one caller's."
+  about "Callers that enqueue one job after the other, by the three strategies of Exq and the four of ours: `single` is one " \
+        "connection for all, `named pool` one of as many as there are cores by chance, `pool` the same checked out and " \
+        "returned, `group commit` whatever has come together at once. Ours are strands; Redis is private, over TCP, and " \
+        "emptied before and after each. `ips` is one caller's."
   form :benchee
   size seconds: 4.0
   quick seconds: 0.3
@@ -28,8 +28,16 @@ Bench.table "jobs_seed" do
   columns :rate, :cpu_ns
   against_peer :real_ns
 
-  scenarios.each do |name, strategy|
-    beside name, requires: "bench/jobs/ringspun" do |meter, callers:, seconds:|
+  %w[default named poolboy].each do |strategy|
+    contender "exq #{strategy}", requires: File.join(Bench::ROOT, "bench/peers/exq") do |meter, callers:, seconds:|
+      Bench::Exq.measure(meter, strategy, callers:, seconds:)
+    end
+  end
+
+  # Group commit is what ours does unless it is told otherwise.
+  strategies.each do |name, strategy|
+    declare = strategy == :group_commit ? method(:subject) : method(:beside)
+    declare.call "ringspun, #{name}", requires: "bench/jobs/ringspun" do |meter, callers:, seconds:|
       server = Bench::RedisServer.start
       Bench::Jobs::Ringspun.connect(server, strategy:)
       Ringspun.run do |machine|

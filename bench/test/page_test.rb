@@ -37,8 +37,8 @@ class BenchTest::PageTest < Minitest::Test
     assert_equal 6, usual.scan(/class="bar /).size
     assert_equal 2, usual.scan(/class="whisker"/).size
     assert_includes usual, 'aria-label="N=1: threads 5.00 s, async 2.00 s, ringspun 1.00 s. N=2: '
-    assert_match(%r{<th scope="row">threads</th><td class="number">5.00 s</td><td class="number">4.00 s to 6.00 s</td>}, usual)
-    assert_match(%r{<th scope="row">floor</th><td colspan="4">n/a \(no gcc\)</td>}, usual)
+    assert_match(%r{threads</th><td class="number" data-label="real">5.00 s</td><td [^>]+>4.00 s to 6.00 s</td>}, usual)
+    assert_match(%r{<th scope="row">floor</th><td class="missing" data-label="real"><a href="#missing">n/a</a></td>}, usual)
     assert_equal %w[83.33% 33.33% 16.67%] * 2, usual.scan(/width="(\d+\.\d+%)"/).flatten
   end
 
@@ -64,12 +64,13 @@ class BenchTest::PageTest < Minitest::Test
       end
     end.narrowed(backends: %w[uring])
     result = BenchTest.result(table, threads: 5.0, uringmachine: { "unavailable" => "no Ruby 4" })
-    part = page(results: [result])[%r{<h2>UringMachine</h2>.*?</section>}m]
+    part = page(results: [result])[%r{<h2 id="group-uringmachine">.*?</section>}m]
     assert_includes part, "<figcaption>As published</figcaption>"
     assert_match(/^Threads     2\.501885   3\.111840   5\.613725 \(  5\.017991\)$/, part)
     assert_match(/^Threads       5\.000000   0\.000000   5\.000000 \(  5\.000000\)$/, part)
     assert_match(/^ringspun fs   1\.000000   0\.000000 /, part)
-    assert_includes part, "\nUM pure: n/a (no Ruby 4)\nringspun epoll: not run</pre>"
+    refute_includes part, "UM pure   1."
+    assert_includes part, "No figures on Ruby 3.3 of uringmachine: no Ruby 4."
     assert_includes part, "A write and its read are two system calls"
   end
 
@@ -79,8 +80,7 @@ class BenchTest::PageTest < Minitest::Test
     benchee = forms::Benchee.new.text({ "slow" => [2e6, 0.5, 1.9e6, 3e6], "fast" => [1e6, 0.25, 0.9e6, 2e6] }).lines
     assert_equal ["Name", "fast", "slow"], benchee.map { |line| line[/\w+/] }
     assert_includes benchee[1], "1.00 ms    ±25.00%        0.90 ms        2.00 ms"
-    exq = Bench::Report::Seed.all.find { |seed| seed.title == "Exq" }
-    assert_equal "named enqueuer    16.5 K/s", exq.tables.first.recorded.lines.first.chomp
+    assert_match(/^rate only +2\.00 K +500\.00 μs +- +- +-$/, forms::Benchee.new.text({ "rate only" => [5e5, nil, nil, nil] }))
   end
 
   def test_work_that_grows_is_drawn_as_lines
@@ -101,10 +101,58 @@ class BenchTest::PageTest < Minitest::Test
   end
 
   def test_targets_have_a_verdict
-    verdicts = section(page, "targets").scan(%r{<td>(met|missed|not measured)</td>}).flatten
+    verdicts = section(page, "targets").scan(%r{<td class="state">(met|missed|not measured)</td>}).flatten
     assert_equal ["not measured"] * 2, verdicts
     there = BenchTest.result(BenchTest.usual_table("total <= 2.2 x floor", "total <= 0.1 x floor"))
-    assert_equal %w[met missed], section(page(results: [there]), "targets").scan(%r{<td>(met|missed)</td>}).flatten
+    part = section(page(results: [there]), "targets")
+    rows = part.scan(%r{<tr class="(\w+)">.*?<td class="state">(\w+)</td>})
+    assert_equal [%w[missed missed], %w[met met]], rows, "missed first"
+    assert_equal ["all 2", "1 met", "1 missed", "0 not measured"], part.scan(/<input[^>]+> ([^<]+)</).flatten
+  end
+
+  # In "close" the samples overlap.
+  def test_the_verdict_comes_first_and_warnings_are_folded
+    top = page[%r{<header>.*?</header>}m]
+    assert_equal %w[2 1 1 0 0 2], top.scan(%r{<b>(\d+)</b>}).flatten
+    assert_includes top, "<b>2</b> of 4 rows: first"
+    assert_match(%r{<details class="warnings">\s*<summary>1 warning about how this was measured</summary>}, top)
+    refute_match(/details[^>]* open/, top)
+  end
+
+  def test_why_something_has_no_number_is_said_once
+    html = page
+    assert_equal 1, html.scan("no gcc").size
+    assert_includes section(html, "missing"), "<dt>no gcc</dt>\n<dd>floor (Usual work)</dd>"
+    refute_includes page(results: [self.class.results.last]), 'href="#missing"'
+  end
+
+  def test_more_than_six_lines_are_several_charts
+    forms = Array.new(4) { |number| "form #{number}" }
+    table = BenchTest.table("growing") do
+      size strands: 1
+      scale "strands", :strands, 10, 100
+      %w[threads async sidekiq].each { |name| contender(name) {} }
+      contender("ringspun") {}
+      forms.each { |name| beside(name) {} }
+      bare("bare") {}
+    end
+    part = section(page(results: [BenchTest.result(table.scaled.narrowed(backends: %w[uring]))]), "growing_by_strands")
+    charts = part.scan(%r{<figure>(?:<figcaption>(.*?)</figcaption>)?.*?aria-label="(.*?)"}m)
+    assert_equal ["Beside others", "Beside its other forms"], charts.map(&:first)
+    names = charts.map { |_, words| words.scan(/(?:\A|\. )([\w ]+):/).flatten }
+    assert_equal [%w[ringspun threads async sidekiq bare], ["ringspun", *forms]], names
+    colours = part.scan(/class="line (variant n\d)"/).flatten.uniq
+    assert_equal 4, colours.size
+  end
+
+  def test_every_table_of_the_bench_is_in_a_group_of_the_contents
+    data = Bench::Documents.run
+    runs = Bench::Report::Run.all(data)
+    groups = Bench::Report::Contents.new(runs, Bench::Report::Seed.all).groups
+    refute_includes groups.map(&:title), "Other work"
+    own = data.fetch("tables").map { |table| table["name"] }
+    assert_equal own.sort, (groups.flat_map(&:tables).map(&:name) & own).sort
+    assert_equal groups.map(&:id).uniq, groups.map(&:id)
   end
 
   def test_a_quick_run_says_what_it_is
@@ -179,6 +227,29 @@ class BenchTest::PageTest < Minitest::Test
       assert_equal ["interrupted after 1 of 2 tables"], JSON.parse(File.read("#{folder}/run.json"))["warnings"].grep(/inter/)
       refute_path_exists "#{folder}/page.md"
     end
+  end
+
+  # With everything unfolded.
+  def test_no_table_of_the_kept_report_is_wider_than_the_page
+    browser = Browser.new
+    html = Bench::Report.new(Bench::Documents.run).to_s
+    browser.tab(->(_) { [200, { "content-type" => "text/html; charset=utf-8" }, [html]] }) do
+      [400, 1280].each do |width|
+        browser.resize(width, 900)
+        browser.go("/")
+        browser.page.execute("document.querySelectorAll('details').forEach((each) => each.open = true)")
+        assert_equal width, browser.page.evaluate("document.documentElement.scrollWidth")
+        wide = "[...document.querySelectorAll('table')].filter((each) => each.scrollWidth > each.parentElement.clientWidth)" \
+               ".map((each) => each.closest('section').id)"
+        assert_empty browser.page.evaluate(wide), width
+      end
+      browser.page.execute("document.querySelector('#show-missed').click()")
+      shown = "[...document.querySelectorAll('#targets tbody tr')].filter((row) => row.checkVisibility())" \
+              ".map((row) => row.className)"
+      assert_equal %w[missed], browser.page.evaluate(shown).uniq
+    end
+  ensure
+    browser&.close
   end
 
   def test_in_a_browser

@@ -77,7 +77,8 @@ class BenchTest::TablesTest < Minitest::Test
   def test_jobs_are_beside_sidekiq_and_those_of_active_job_beside_each_adapter
     ours = ["ringspun", "ringspun epoll"]
     { "jobs_enqueue" => ["sidekiq", *ours, "single", "named pool", "pool", "plain threads", "redis-benchmark", "floor"],
-      "jobs_seed" => ["default enqueuer", "named enqueuer", "pool enqueuer", "group commit"],
+      "jobs_seed" => ["exq default", "exq named", "exq poolboy", "ringspun, single", "ringspun, named pool", "ringspun, pool",
+                      "ringspun, group commit"],
       "jobs_work" => ["sidekiq 5", "sidekiq 10", "sidekiq 25", *ours], "jobs_watched" => ours, "jobs_due" => ours,
       "jobs_calls" => ["sidekiq", *ours, "one by one"], "jobs_cores" => ["sidekiq", *ours, "bare processes"],
       "jobs_waiting" => [*ours, "bare fiber"],
@@ -86,7 +87,7 @@ class BenchTest::TablesTest < Minitest::Test
                              "one by one"] }.each do |name, contenders|
       table = of_jobs.find { |candidate| candidate.name == name }
       assert_equal contenders, table.contenders.map(&:name)
-      assert_equal contenders.grep(/\A(?:sidekiq|solid_queue|good_job)/), table.peers.map(&:name)
+      assert_equal contenders.grep(/\A(?:sidekiq|solid_queue|good_job|exq)/), table.peers.map(&:name)
       refute_empty table.about, name
     end
   end

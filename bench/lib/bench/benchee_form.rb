@@ -5,7 +5,8 @@ module Bench
   # columns: for each row a head with its settings, the time of a call, and by how much the others are slower than the fastest.
   # `ips` is the rate of one caller, as in Benchee.
   #
-  # Each sample has notes: average, median and p99 in nanoseconds, and deviation as a share of the average.
+  # Each sample has notes: average, median and p99 in nanoseconds, and deviation as a share of the average. Only the average must
+  # be there.
   class BencheeForm
     TIMES = { "ns" => 1, "μs" => 1e3, "ms" => 1e6, "s" => 1e9 }.freeze
     RATES = { "" => 1, "K" => 1e3, "M" => 1e6 }.freeze
@@ -39,7 +40,7 @@ module Bench
         time = unit(TIMES, scenarios.map(&:average))
         lines = scenarios.map do |scenario|
           cells = [in_unit(scenario.ips, RATES, rate), in_unit(scenario.average, TIMES, time),
-                   format("±%.2f%%", scenario.deviation * 100),
+                   scenario.deviation ? format("±%.2f%%", scenario.deviation * 100) : "-",
                    in_unit(scenario.median, TIMES, time), in_unit(scenario.p99, TIMES, time)]
           justify(scenario.name, width, cells)
         end
@@ -75,6 +76,8 @@ module Bench
       end
 
       def in_unit(value, units, name)
+        return "-" unless value
+
         scaled = value / units.fetch(name)
         # A small value gets more digits.
         text = format(scaled.abs < 0.1 ? "%.4f" : "%.2f", scaled)

@@ -6,8 +6,9 @@ module Bench
   # What the repository says of its speed, made from the JSON of what is kept: the tables of docs/performance.md, the rows and the
   # chart of the README, and docs/seeds.md.
   class Documents
-    # The JSON of what is kept: a run of all tables, and one with --scaling.
-    RESULTS = %w[ruby-3.3.json scaling.json].map { |name| File.join(ROOT, "bench/results", name) }.freeze
+    # The JSON of what is kept: a run of all tables, one with --scaling, and what stands beside them: a run on another Ruby, one of
+    # Exq and ours, and scripts of UringMachine's own.
+    RESULTS = %w[ruby-3.3 scaling ruby-4.0 exq uringmachine-scripts].map { |name| "#{ROOT}/bench/results/#{name}.json" }.freeze
 
     CHART_WIDTH = 760
     CHART_LINE = 24
@@ -25,6 +26,8 @@ module Bench
       @markdown = MarkdownReport.new(data)
       @report = Report.new(data)
       @standing = Report::Standing.new(data)
+      @runs = Report::Run.all(data)
+      @scripts = @runs.select(&:scripts_of).group_by(&:scripts_of)
     end
 
     # @return [Hash{String => String}] path in the repository => what it is to contain
@@ -41,10 +44,13 @@ module Bench
 
     def performance = between("losses", @markdown.within(read("docs/performance.md")), losses)
 
-    # Those that are beyond both spreads, the largest first.
+    # Those that are beyond both spreads, the largest first, and then those of the runs beside it.
     def losses
-      rows = @standing.clear_losses.map do |loss|
-        format("| %s | %s | %s | %s | %.2f x |", loss.title, loss.peer.name, loss.peer.text, loss.ours.text, loss.ratio)
+      rows = @runs.flat_map do |run|
+        run.standing.clear_losses.map do |loss|
+          title = run.beside? ? "#{run.name}: #{loss.title}" : loss.title
+          format("| %s | %s | %s | %s | %.2f x |", title, loss.peer.name, loss.peer.text, loss.ours.text, loss.ratio)
+        end
       end
       ["| | best peer | its | ringspun | |", "| --- | --- | ---: | ---: | ---: |", *rows]
     end

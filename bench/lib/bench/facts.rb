@@ -7,6 +7,8 @@ require "open3"
 autoload :Servers, File.join(Bench::ROOT, "runtime/test/support/servers")
 
 module Bench
+  autoload :Exq, File.join(ROOT, "bench/peers/exq")
+
   # What a reader must know of the machine to judge the numbers.
   class Facts
     def initialize(sampler: Sampler.new)
@@ -15,7 +17,7 @@ module Bench
 
     def to_h
       @to_h ||= { cpu:, cores: Etc.nprocessors, kernel: Etc.uname.values_at(:sysname, :release).join(" "),
-                  ruby: RUBY_DESCRIPTION, compiler:, **libraries, "redis-server": redis_server, postgres:,
+                  ruby: RUBY_DESCRIPTION, compiler:, **libraries, **Exq.versions, "redis-server": redis_server, postgres:,
                   "vm.max_map_count": read("/proc/sys/vm/max_map_count"),
                   "files in": filesystem, "load average": load_average.join(" ") }
     end

@@ -26,8 +26,9 @@ module Bench
     end
 
     def to_h
-      { mode: @options.mode, samples: @options.samples, seed: @options.seed, for_judgement: !@options.quick?,
-        warnings: @warnings, facts: @facts.to_h, tables: @results.map { |result| table(result) } }
+      { mode: @options.mode, date: Time.now.strftime("%F"), samples: @options.samples, seed: @options.seed,
+        for_judgement: !@options.quick?, warnings: @warnings, facts: @facts.to_h,
+        tables: @results.map { |result| table(result) } }
     end
 
     private

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "bench/report/standing"
+require "bench/report/run"
 
 module Bench
   # Tables for docs/performance.md, from the JSON of a run: one line per row, with the headline metric of each contender and of
@@ -32,7 +33,7 @@ module Bench
 
     # All in one.
     # @return [String]
-    def to_s = "#{table(@tables)}\n\n#{machine} #{LEGEND}\n"
+    def to_s = "#{all}\n\n#{machine} #{LEGEND}\n"
 
     # The page with the tables in their places. One that has none becomes {#to_s}.
     # @param page [String]
@@ -55,17 +56,15 @@ module Bench
     # What it was measured on.
     # @return [String]
     def machine
-      facts = @data.fetch("facts")
-      others = %w[async sidekiq pg ringspun].select { |name| facts[name] }.map { |name| "#{name} #{version(facts[name])}" }
-      ruby = "Ruby #{version(facts["ruby"])} #{facts["ruby"].include?("+YJIT") ? "with" : "without"} YJIT"
-      machine = "#{facts["cpu"]}, #{facts["cores"]} cores, Linux #{version(facts["kernel"])}"
-      text = "Median of #{@data.fetch("samples")} on #{[machine, ruby, *others].join(", ")}, `#{SUBJECT}` on io_uring."
+      text = Report::Run.new(@data).machine
       @data.fetch("for_judgement") ? text : "#{text} **#{TextReport::NOT_FOR_JUDGEMENT}**"
     end
 
-    private
+    # All tables as one.
+    # @return [String]
+    def all = table(@tables)
 
-    def version(text) = text[/\d+(?:\.\d+)*/]
+    private
 
     def named(names) = names.map { |name| @tables.find { |table| table.name == name } }
 

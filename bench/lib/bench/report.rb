@@ -5,10 +5,14 @@ require "fileutils"
 require "json"
 
 require "bench/report/standing"
+require "bench/report/run"
 require "bench/report/bars"
 require "bench/report/comparison"
 require "bench/report/curves"
 require "bench/report/seed"
+require "bench/report/contents"
+require "bench/report/numbers"
+require "bench/report/verdict"
 
 module Bench
   # A page that shows what a run has measured: index.html, which needs no other file, no network and no script.
@@ -31,10 +35,16 @@ module Bench
     private_constant :METRICS
 
     # @param paths [Array<String>] of the JSON of runs
-    # @return [Hash] the first of them, with each table as the last has it that ran it
+    # @return [Hash] the first of them, with each table as the last has it that ran it. Runs of another Ruby, and those with a name
+    #   of their own, stand beside it under "others"
     # @raise [Options::Invalid] when one is none
     def self.read(*paths)
       runs = paths.map { |path| read_one(path) }
+      first, *others = runs.group_by { |data| data["name"] || Run.ruby(data) }.values.map { |set| merged(set) }
+      others.empty? ? first : first.merge("others" => others)
+    end
+
+    def self.merged(runs)
       tables = runs.flat_map { |data| data.fetch("tables") }.to_h { |table| [table.fetch("name"), table] }
       runs.first.merge("tables" => tables.values, "for_judgement" => runs.all? { |data| data.fetch("for_judgement") },
                        "warnings" => runs.flat_map { |data| data.fetch("warnings") }.uniq | differences(runs))
@@ -55,7 +65,7 @@ module Bench
       raise Options::Invalid, "cannot read the JSON of a run from #{path}: #{error.message.lines.first.chomp}"
     end
 
-    private_class_method :read_one, :differences
+    private_class_method :merged, :differences, :read_one
 
     # @return [Comparison, nil]
     attr_reader :comparison
@@ -64,7 +74,8 @@ module Bench
     # @param old [Hash, nil] of an earlier run
     def initialize(data, old = nil)
       @data = data
-      @standing = Standing.new(data)
+      @runs = Run.all(data)
+      @standing = @runs.first.standing
       @comparison = Comparison.new(Standing.new(old), @standing) if old
     end
 
@@ -108,14 +119,15 @@ module Bench
 
     def bars_are(metric) = METRICS.fetch(metric.name) { metric.header }
 
-    # @return [Hash{Seed, nil => Array<Standing::Table>}] the tables that answer to each seed, and the others
-    def sections
-      answers = seeds.to_h { |seed| [seed, @standing.tables.select { |table| seed.answers.include?(table.name) }] }
-      others = @standing.tables.reject(&:grows_by) - answers.values.flatten
-      { **answers, nil => others }.reject { |_, tables| tables.empty? }
-    end
+    def groups = @groups ||= Contents.new(@runs, seeds).groups
 
-    def growing = @standing.tables.select(&:grows_by)
+    # The same table of the runs that stand beside the first.
+    # @return [Hash{Run => Standing::Table}]
+    def beside(table)
+      return {} unless @standing.tables.include?(table)
+
+      @runs.drop(1).to_h { |run| [run, run.standing.tables.find { |each| each.name == table.name }] }.compact
+    end
 
     def chart(table) = table.grows_by ? Curves.new(table) : Bars.new(table.rows)
 
@@ -125,17 +137,34 @@ module Bench
     # @return [Array<Seed::Table>]
     def seed_tables(table) = seeds.flat_map(&:tables).select { |each| each.name == table.name }
 
-    def targets = @standing.tables.flat_map { |table| table.targets.map { |target| [table, target] } }
+    # Those that were missed come first.
+    # @return [Array<Array(Standing::Table, Standing::Target)>]
+    def targets
+      all = @standing.tables.flat_map { |table| table.targets.map { |target| [table, target] } }
+      %i[missed unknown met].flat_map { |wanted| all.select { |_, target| state(target) == wanted } }
+    end
+
+    def state(target) = Verdict::STATES.fetch(target.met)
+
+    def verdict = @verdict ||= Verdict.new(@standing)
+
+    def machine = @runs.first.machine
+
+    # @return [Array<Array(Run, Standing::Row)>]
+    def losses = @runs.flat_map { |run| run.standing.losses.map { |row| [run, row] } }
+
+    # Why contenders have no numbers, each reason once.
+    # @return [Hash{String => Array<String>}] reason => contenders, with their tables
+    def missing
+      @missing ||= @runs.flat_map { |run| run.standing.without_numbers }.group_by(&:first).transform_values do |all|
+        all.map { |_, name, table| [name, table.title] }.uniq.group_by(&:first)
+           .map { |name, tables| "#{name} (#{tables.map(&:last).join("; ")})" }
+      end
+    end
 
     def facts = @data.fetch("facts").reject { |_, value| value.to_s.empty? }
 
     def times(ratio) = ratio ? Kernel.format("%.2f x", ratio) : ""
-
-    def range(table, contender)
-      return "" unless contender.high > contender.low
-
-      "#{table.metric.brief(contender.low)} to #{table.metric.brief(contender.high)}"
-    end
 
     # A table as a program prints it.
     # @param label [String] for who does not see what it belongs to
@@ -143,7 +172,5 @@ module Bench
       "<figure><figcaption>#{h title}</figcaption><pre class=\"scroll\" tabindex=\"0\" role=\"region\" " \
         "aria-label=\"#{h "#{label}: #{title}"}\">#{h text}</pre></figure>\n"
     end
-
-    def word(met) = { true => "met", false => "missed", nil => "not measured" }.fetch(met)
   end
 end

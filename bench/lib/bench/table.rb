@@ -268,6 +268,9 @@ module Bench
       # Ours, where no backend is to be chosen.
       def beside(name, requires: nil, size: {}, &body) = add(name:, role: :variant, requires:, size:, body:)
 
+      # Ours in a table where it has another name than elsewhere, and no backend is to be chosen.
+      def subject(name, requires: nil, size: {}, &body) = add(name:, role: :subject, requires:, size:, body:)
+
       def reference(name, requires: nil, size: {}, &body) = add(name:, role: :reference, requires:, size:, body:)
 
       # The same work as it grows, for the charts of --scaling.

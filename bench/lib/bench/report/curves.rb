@@ -5,7 +5,8 @@ require "victor"
 module Bench
   class Report
     # What an operation costs as the work grows: a line for each contender, both axes logarithmic. It fits any width; who is who
-    # is in a list below it. Lines differ by the form of their points as well as by colour.
+    # is in a list below it. Lines differ by the form of their points as well as by colour. More than six are drawn as several charts
+    # with the same axes: ours beside others, then beside its other forms.
     class Curves
       WIDTH = 640
       HEIGHT = 380
@@ -14,6 +15,9 @@ module Bench
       RIGHT = 36
       TOP = 14
       BOTTOM = 58
+
+      # Lines of a chart at most.
+      MOST = 6
 
       POINTS = %i[circle square triangle diamond cross].freeze
 
@@ -33,14 +37,34 @@ module Bench
       def to_s
         return "" if @lines.empty? || ys.empty?
 
-        svg = Victor::SVG.new(template: :minimal, width: "100%", height: nil, viewBox: "0 0 #{WIDTH} #{HEIGHT}", role: "img",
-                              "aria-label": words, class: "curves")
-        grid(svg)
-        @lines.each { |line| draw(svg, line) }
-        "#{svg.render}\n#{legend}"
+        "#{charts.map { |title, lines| chart(title, lines) }.join("\n")}#{missing}"
       end
 
       private
+
+      # What is drawn together, and its title.
+      # @return [Array<Array(String, Array<Line>)>]
+      def charts
+        return [[nil, @lines]] if @lines.size <= MOST
+
+        subject, rest = @lines.partition { |line| line.role == "subject" }
+        peers, forms = %w[peer variant].map { |role| rest.select { |line| line.role == role } }
+        bounds = (rest - peers - forms).sort_by(&:role) # floors and references, wherever there is room
+        room = MOST - subject.size
+        peers.concat(bounds.shift([room - peers.size, 0].max))
+        { "Beside others" => peers, "Beside its other forms" => forms + bounds }.flat_map do |title, lines|
+          lines.each_slice(room).map { |some| [title, subject + some] }
+        end
+      end
+
+      def chart(title, lines)
+        svg = Victor::SVG.new(template: :minimal, width: "100%", height: nil, viewBox: "0 0 #{WIDTH} #{HEIGHT}", role: "img",
+                              "aria-label": words(lines), class: "curves")
+        grid(svg)
+        lines.each { |line| draw(svg, line) }
+        caption = "<figcaption>#{title}</figcaption>" if title
+        "<figure>#{caption}#{svg.render}\n#{legend(lines)}</figure>"
+      end
 
       # Contenders with more than one point.
       def lines_of(table)
@@ -53,8 +77,8 @@ module Bench
       def number_of(row) = Integer(row.label.delete(","), 10)
 
       # For who does not see it.
-      def words
-        @lines.map do |line|
+      def words(lines)
+        lines.map do |line|
           "#{line.name}: #{line.points.map { |x, y| "#{@table.metric.brief(y)} with #{Metric.thousands(x)}" }.join(", ")}"
         end.join(". ")
       end
@@ -99,8 +123,8 @@ module Bench
           .fetch(form)
       end
 
-      def legend
-        items = @lines.map do |line|
+      def legend(lines)
+        items = lines.map do |line|
           svg = Victor::SVG.new(template: :minimal, width: 28, height: 14, viewBox: "0 0 28 14", "aria-hidden": "true",
                                 class: "curves")
           svg.g(class: "line #{line.role} n#{line.number % 5}") do
@@ -109,7 +133,7 @@ module Bench
           end
           "<li>#{svg.render} #{ERB::Util.html_escape(line.name)}</li>"
         end
-        "<ul class=\"legend\">#{items.join}</ul>#{missing}"
+        "<ul class=\"legend\">#{items.join}</ul>"
       end
 
       # Where a line stops, and why.

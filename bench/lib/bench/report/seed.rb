@@ -14,8 +14,7 @@ module Bench
       # The order in which they are shown.
       NAMES = %w[uringmachine concurrently exq em-pg-client].freeze
 
-      # `recorded` is what somebody has measured on another machine, as text.
-      Line = Data.define(:label, :figures, :row, :peer, :recorded)
+      Line = Data.define(:label, :figures, :row, :peer)
 
       # `beside` names our contenders that stand beside the seed's, the one that ratios are about first.
       Table = Data.define(:seed, :title, :name, :why, :beside, :lines) do
@@ -23,21 +22,18 @@ module Bench
         # @return [String]
         def theirs = seed.form.text(lines.to_h { |line| [line.label, line.figures] })
 
-        # What was recorded elsewhere.
-        # @return [String, nil]
-        def recorded
-          seed.form.recorded(lines.to_h { |line| [line.label, line.recorded] }) if lines.any?(&:recorded)
-        end
-
-        # The same table of this run: the seed's contenders, and ours.
+        # The same table of a run: the seed's contenders, and ours, without those that have no figures.
         # @param standing [Standing]
         # @return [String]
         def here(standing)
           contenders = lines.to_h { |line| [line.label, peer(standing, line)] }.merge(ours(standing))
-          measured = contenders.transform_values { |each| figures_of(each) }.compact
-          remarks = contenders.except(*measured.keys).map { |label, each| "#{label}: #{each&.remark || "not run"}" }
-          [seed.form.text(measured), *remarks].reject(&:empty?).join("\n")
+          seed.form.text(contenders.transform_values { |each| figures_of(each) }.compact)
         end
+
+        # Those that have a figure of one of the seed's contenders.
+        # @param runs [Array<Run>]
+        # @return [Array<Run>]
+        def measured_by(runs) = runs.select { |run| lines.any? { |line| figures_of(peer(run.standing, line)) } }
 
         # @return [Standing::Contender, nil]
         def peer(standing, line) = contender(standing, line, line.peer)
@@ -46,7 +42,7 @@ module Bench
         # @return [Standing::Contender, nil]
         def subject(standing, line) = contender(standing, line, beside.first)
 
-        # What ours takes as a multiple of what the seed's contender takes here.
+        # What ours takes as a multiple of what the seed's contender takes in the same run.
         # @return [Float, nil]
         def ratio(standing, line)
           figures = [subject(standing, line), peer(standing, line)].map { |each| figures_of(each) }
@@ -56,16 +52,14 @@ module Bench
         # @return [String]
         def brief(contender)
           figures = figures_of(contender)
-          figures ? seed.form.brief(figures) : "n/a"
+          figures ? seed.form.brief(figures) : "-"
         end
 
-        # Why some lines have no figures.
-        # @return [Array<String>]
-        def remarks(standing)
-          contenders = lines.flat_map { |line| [[line.peer, peer(standing, line)], [beside.first, subject(standing, line)]] }.uniq
-          missing = contenders.reject { |_, each| figures_of(each) }
-          missing.group_by { |_, each| each&.remark || "not run" }
-                 .map { |remark, those| "#{those.map(&:first).uniq.join(", ")}: #{remark}." }
+        # The seed's contenders that have no figures in a run, with what was said instead.
+        # @return [Hash{String => String}]
+        def missing(standing)
+          contenders = lines.to_h { |line| [line.peer, peer(standing, line)] }
+          contenders.reject { |_, each| figures_of(each) }.transform_values { |each| each&.remark || "not run" }
         end
 
         # @return [String]
@@ -94,10 +88,6 @@ module Bench
       # @return [String]
       attr_reader :title, :about, :differs
 
-      # Where and how what is recorded was measured.
-      # @return [String, nil]
-      attr_reader :recorded
-
       # @return [Array<Table>]
       attr_reader :tables
 
@@ -105,7 +95,7 @@ module Bench
       attr_reader :form
 
       def initialize(data)
-        @title, @about, @differs, @recorded = data.values_at("title", "about", "differs", "recorded")
+        @title, @about, @differs = data.values_at("title", "about", "differs")
         @beside = data.fetch("beside")
         @form = SeedForms.const_get(data.fetch("form").capitalize).new
         @peers = data.fetch("peers")
@@ -115,6 +105,25 @@ module Bench
       # The names of our tables that answer to it.
       # @return [Array<String>]
       def answers = @tables.map(&:name).uniq
+
+      # Those that have measured one of its contenders.
+      # @param runs [Array<Run>]
+      # @return [Array<Run>]
+      def measured_by(runs) = runs & @tables.flat_map { |table| table.measured_by(runs) }
+
+      # Which of its contenders have no figures, said once for all its tables.
+      # @param runs [Array<Run>]
+      # @return [Array<String>] sentences
+      def remarks(runs)
+        measured_by(runs).flat_map do |run|
+          tables = @tables.select { |table| table.measured_by([run]).any? }
+          found = tables.flat_map { |table| table.missing(run.standing).to_a }
+          found.tally.group_by { |(_, remark), _| remark }.map do |remark, all|
+            names = all.map { |(name, _), times| times < tables.size ? "#{name} (in #{times} of #{tables.size} tables)" : name }
+            "No figures on #{run.name} of #{names.join(", ")}: #{remark.delete_prefix("n/a (").delete_suffix(")")}."
+          end
+        end
+      end
 
       private
 
@@ -126,7 +135,7 @@ module Bench
 
       def line_of(label, line, table)
         row, peer = line.fetch("row") { table.fetch("row") }, line.fetch("peer") { @peers.fetch(label) }
-        Line.new(label:, figures: line.fetch("figures"), row:, peer:, recorded: line["recorded"])
+        Line.new(label:, figures: line.fetch("figures"), row:, peer:)
       end
     end
   end

@@ -8,10 +8,6 @@ module Bench
     module SeedForms
       # What the forms share.
       class Form
-        # @param texts [Hash{String => String}] label => what was recorded
-        # @return [String]
-        def recorded(texts) = texts.map { |label, text| "#{label.ljust(width(texts))}  #{text}" }.join("\n")
-
         private
 
         def width(lines) = lines.keys.map(&:size).max
@@ -62,7 +58,7 @@ module Bench
       class Benchee < Form
         def read(contender)
           figures = contender.notes.values_at("average", "deviation", "median", "p99")
-          figures if figures.all?
+          figures if figures.first
         end
 
         def text(lines)
@@ -72,7 +68,7 @@ module Bench
           BencheeForm.table(scenarios.sort_by(&:average)).join("\n")
         end
 
-        def cost(figures) = figures.first
+        def cost(figures) = figures.first.to_f
 
         def brief(figures) = Metric.duration(figures.first / 1e9)
       end

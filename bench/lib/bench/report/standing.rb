@@ -75,6 +75,14 @@ module Bench
         (of_strands + rows.flat_map { |row| losses_of_other_callers(row) }).sort_by { |loss| -loss.ratio }
       end
 
+      # @return [Array<Array(String, String, Table)>] why, the contender, and the table of those that could not be measured
+      def without_numbers
+        @tables.flat_map do |table|
+          all = table.rows.flat_map(&:contenders).select { |each| each.remark&.start_with?("n/a") }
+          all.map { |each| [each.remark.delete_prefix("n/a (").delete_suffix(")"), each.name, table] }.uniq
+        end
+      end
+
       # @return [Row, nil]
       def row(table, label) = @tables.find { |each| each.name == table }&.rows&.find { |row| row.label == label }
 
@@ -107,11 +115,21 @@ module Bench
 
       def contender_of(metric, data)
         value = data["medians"][metric.name.to_s]
-        all = data.fetch("samples").filter_map { |sample| metric.read(sample) if sample.key?("real") }
-        Contender.new(name: data.fetch("name"), role: data.fetch("role"), value:, low: all.min || value, high: all.max || value,
+        low, high = extremes(metric, data, value)
+        Contender.new(name: data.fetch("name"), role: data.fetch("role"), value:, low:, high:,
                       text: metric.brief(value), floor_ratio: data["floor_ratio"],
                       peer_ratio: data["peer_ratios"][metric.name.to_s], remark: data["remark"],
-                      medians: data.fetch("medians"), notes: data["samples"].dig(0, "notes") || {})
+                      medians: data.fetch("medians"), notes: data["notes"] || data["samples"].dig(0, "notes") || {})
+      end
+
+      # The least and the most of the samples. Where they were not kept there may be a `spread`, as a share of the median, which
+      # is taken to lie evenly around it.
+      def extremes(metric, data, value)
+        all = data.fetch("samples").filter_map { |sample| metric.read(sample) if sample.key?("real") }
+        return all.minmax if all.any?
+
+        half = value && (value * data.fetch("spread", 0) / 2.0)
+        half ? [value - half, value + half] : [value, value]
       end
     end
   end
