@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../runtime/lib/ringspun/version"
+require_relative "../runtime/gem_pages"
 
 Gem::Specification.new do |spec|
   spec.name = "ringspun-jobs"
@@ -16,9 +16,12 @@ Gem::Specification.new do |spec|
   spec.add_dependency "redis-client", "~> 0.26" # speaks to Redis: TLS, Sentinel, Unix sockets, the protocol
   spec.add_dependency "ringspun", Ringspun::VERSION # strands, and the scheduler that makes redis-client wait in them
 
-  spec.files = Dir.chdir(__dir__) { Dir["{LICENSE,README.md}", "{exe,lib,sig}/**/*"].select { |path| File.file?(path) }.sort }
+  spec.files = Dir.chdir(__dir__) do
+    Dir["{CHANGELOG.md,LICENSE,README.md}", "{exe,lib,sig}/**/*"].select { |path| File.file?(path) }.sort
+  end
   spec.bindir = "exe"
   spec.executables = ["ringspun-jobs"]
   spec.require_paths = ["lib"]
-  spec.metadata = { "rubygems_mfa_required" => "true" }
+  spec.homepage = GemPages::HOME
+  spec.metadata = GemPages.of(spec.name)
 end

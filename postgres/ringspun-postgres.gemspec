@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../runtime/lib/ringspun/version"
+require_relative "../runtime/gem_pages"
 
 Gem::Specification.new do |spec|
   spec.name = "ringspun-postgres"
@@ -16,9 +16,10 @@ Gem::Specification.new do |spec|
   spec.add_dependency "ringspun", Ringspun::VERSION # strands, streams and the C API
 
   spec.files = Dir.chdir(__dir__) do
-    Dir["{LICENSE,README.md}", "ext/**/*.{c,h,rb}", "lib/**/*.rb", "sig/**/*.rbs"].sort
+    Dir["{CHANGELOG.md,LICENSE,README.md}", "ext/**/*.{c,h,rb}", "lib/**/*.rb", "sig/**/*.rbs"].sort
   end
   spec.require_paths = ["lib"]
   spec.extensions = ["ext/ringspun_postgres/extconf.rb"]
-  spec.metadata = { "rubygems_mfa_required" => "true" }
+  spec.homepage = GemPages::HOME
+  spec.metadata = GemPages.of(spec.name)
 end

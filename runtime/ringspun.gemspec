@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "lib/ringspun/version"
+require_relative "gem_pages"
 
 Gem::Specification.new do |spec|
   spec.name = "ringspun"
@@ -16,9 +16,10 @@ Gem::Specification.new do |spec|
 
   # No runtime dependency: the engine makes its system calls itself, and the rest is Ruby's standard library.
   spec.files = Dir.chdir(__dir__) do
-    Dir["{LICENSE,README.md}", "ext/**/*.{c,h,rb}", "lib/**/*.rb", "sig/**/*.rbs"].sort
+    Dir["{CHANGELOG.md,LICENSE,README.md}", "ext/**/*.{c,h,rb}", "lib/**/*.rb", "sig/**/*.rbs"].sort
   end
   spec.require_paths = ["lib"]
   spec.extensions = ["ext/ringspun/extconf.rb"]
-  spec.metadata = { "rubygems_mfa_required" => "true" }
+  spec.homepage = GemPages::HOME
+  spec.metadata = GemPages.of(spec.name)
 end

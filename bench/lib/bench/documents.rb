@@ -6,8 +6,8 @@ module Bench
   # What the repository says of its speed, made from the JSON of what is kept: the tables of docs/performance.md, the rows and the
   # chart of the README, and docs/seeds.md.
   class Documents
-    # The JSON of what is kept: a run of all tables, one with --scaling, and what stands beside them: a run on another Ruby, one of
-    # Exq and ours, and scripts of UringMachine's own.
+    # The JSON of what is kept: a run of all tables, one with --scaling, and beside them a run on another Ruby, one of
+    # Exq, and scripts of UringMachine's.
     RESULTS = %w[ruby-3.3 scaling ruby-4.0 exq uringmachine-scripts].map { |name| "#{ROOT}/bench/results/#{name}.json" }.freeze
 
     CHART_WIDTH = 760

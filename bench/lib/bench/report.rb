@@ -35,8 +35,8 @@ module Bench
     private_constant :METRICS
 
     # @param paths [Array<String>] of the JSON of runs
-    # @return [Hash] the first of them, with each table as the last has it that ran it. Runs of another Ruby, and those with a name
-    #   of their own, stand beside it under "others"
+    # @return [Hash] the first of them, with each table as the last has it that ran it. Under "others" there are beside it runs of
+    #   another Ruby, and those with a name of their own
     # @raise [Options::Invalid] when one is none
     def self.read(*paths)
       runs = paths.map { |path| read_one(path) }

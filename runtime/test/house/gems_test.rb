@@ -7,7 +7,7 @@ require "rubygems/package"
 require "tmpdir"
 
 # pass: gems
-# inputs: {runtime,jobs,postgres}/*.gemspec, README.md, Gemfile, runtime/ext, runtime/lib, jobs/lib, postgres/ext, postgres/lib
+# inputs: {runtime,jobs,postgres}/*.{gemspec,rb}, *.md, Gemfile, rakelib/gems.rake, */lib, {runtime,postgres}/ext
 
 # The gems as users get them: built, installed without a registry, and from a Gemfile as README.md says it.
 class GemsTest < Minitest::Test
@@ -15,7 +15,7 @@ class GemsTest < Minitest::Test
 
   ROOT = File.expand_path("../../..", __dir__)
   GEMS = { "runtime" => "ringspun", "jobs" => "ringspun-jobs", "postgres" => "ringspun-postgres" }.freeze
-  COPIED = %w[LICENSE README.md runtime jobs postgres].freeze
+  COPIED = %w[LICENSE README.md CHANGELOG.md rakelib/gems.rake runtime jobs postgres].freeze
 
   PROGRAM = <<~RUBY
     require "ringspun"
@@ -49,6 +49,34 @@ class GemsTest < Minitest::Test
       assert_empty %w[LICENSE README.md] - files, name
       assert_empty(files.grep(%r{\Atest/|\.(o|so|gem|log)\z|Makefile}), name)
       assert_equal File.read(File.join(ROOT, "LICENSE")), File.read(File.join(ROOT, room, "LICENSE"))
+    end
+  end
+
+  # All from one Rakefile, with the one list of changes, of which nothing is left beside the sources.
+  def test_one_task_builds_all_gems_with_their_changes
+    rake = 'Rake.application.run(["--silent", "--rakefile", "rakelib/gems.rake", "build"])'
+    with_gems_of_this_process { run_or_fail(RbConfig.ruby, "-rrake", "-e", rake, chdir: @clone) }
+    GEMS.each do |room, name|
+      package = Gem::Package.new(Dir[File.join(@clone, room, "pkg/#{name}-*.gem")].first)
+      assert_includes package.contents, "CHANGELOG.md", name
+      package.extract_files(File.join(@folder, room))
+      assert_equal File.read(File.join(ROOT, "CHANGELOG.md")), File.read(File.join(@folder, room, "CHANGELOG.md"))
+      refute_path_exists File.join(@clone, room, "CHANGELOG.md")
+    end
+  end
+
+  def test_each_gem_says_where_its_pages_are
+    GEMS.each do |room, name|
+      specification = Gem::Package.new(built(room, name)).spec
+      pages = specification.metadata
+      version = Regexp.escape(specification.version.to_s)
+      %w[homepage_uri source_code_uri changelog_uri documentation_uri bug_tracker_uri].each do |page|
+        assert_match(%r{\Ahttps://\S+\z}, pages[page], "#{name} #{page}")
+      end
+      assert_match(/v#{version}\b/, pages["source_code_uri"])
+      assert_match(%r{v#{version}/CHANGELOG.md\z}, pages["changelog_uri"])
+      assert_match(%r{/#{name}/#{version}\z}, pages["documentation_uri"])
+      assert_equal pages["homepage_uri"], specification.homepage
     end
   end
 
@@ -127,6 +155,14 @@ class GemsTest < Minitest::Test
     lines = File.read(File.join(ROOT, "README.md")).scan(/^gem "ringspun".*$/).select { |line| line.include?(word) }
     assert_equal 1, lines.size, word
     lines.first
+  end
+
+  def with_gems_of_this_process
+    kept = @environment
+    @environment = { **kept, "GEM_PATH" => Gem.path.join(":") }
+    yield
+  ensure
+    @environment = kept
   end
 
   # Beside the clone, as the README has it.

@@ -5,8 +5,8 @@ require "victor"
 module Bench
   class Report
     # What an operation costs as the work grows: a line for each contender, both axes logarithmic. It fits any width; who is who
-    # is in a list below it. Lines differ by the form of their points as well as by colour. More than six are drawn as several charts
-    # with the same axes: ours beside others, then beside its other forms.
+    # is in a list below it. Lines differ by the form of their points as well as by colour. More than six are drawn as several
+    # charts with the same axes: ours beside others, then beside its other forms.
     class Curves
       WIDTH = 640
       HEIGHT = 380

@@ -2,8 +2,8 @@
 
 module Bench
   class Report
-    # One of the runs that a report shows. The first is what the report is about. Another one, of another Ruby or with a name of its
-    # own, has figures of its own beside it, and ratios only within itself.
+    # One of the runs that a report shows. The first is what the report is about. Another one, of another Ruby or with a name of
+    # its own, has figures of its own beside it, and ratios only within itself.
     class Run
       # The libraries that the line about a run names, in this order.
       LIBRARIES = %w[async uringmachine sidekiq exq redix elixir erlang pg redis-server ringspun].freeze

@@ -34,7 +34,7 @@ module Ringspun
         # @raise [UnavailableError, StorageError, PoolTimeoutError] it is not stored
         # @raise [UnknownOutcomeError] it is stored, or not
         # @raise [::ActiveJob::EnqueueError] a middleware has stopped it; or it waited for a commit and is not stored, which
-        #   `transaction` then raises as {ActiveRecord::AfterCommitError}
+        #   `transaction` then raises as `ActiveRecord::AfterCommitError`
         # @raise [InvalidJobError] its data do not survive JSON
         # @since 0.1.0
         def enqueue(job) = store(job, nil)

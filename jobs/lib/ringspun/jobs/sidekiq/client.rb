@@ -167,9 +167,9 @@ module Ringspun
 
         # Enqueues many jobs. May switch strands.
         #
-        # @param items [Hash{String => Object}] as {#push}; "args" has those of each. Also :at, of all or of each, :batch_size and
-        #   :spread_interval
-        # @return [Array<String, nil>] as {#push} returns for each
+        # @param items [Hash{String => Object}] as {Client#push}; "args" has those of each. Also :at, of all or of each,
+        #   :batch_size and :spread_interval
+        # @return [Array<String, nil>] as {Client#push} returns for each
         # @raise [ArgumentError] which says what is wrong
         # @raise [BulkError] when some of them are stored and some are not
         # @since 0.1.0
