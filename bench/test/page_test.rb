@@ -98,6 +98,10 @@ class BenchTest::PageTest < Minitest::Test
     assert_equal 3, part[/<svg.*?<\/svg>/m].scan("<polyline").size
     assert_includes part, "<h3>growing, by strands</h3>"
     refute_includes page(results: [BenchTest.result(table.narrowed(backends: %w[uring]))]), "As the work grows"
+    stopped = page(results: [BenchTest.result(scaled, async: { "unavailable" => "no gem" }, threads: { "failed" => "it hung" })])
+    part = section(stopped, "growing_by_strands")
+    assert_includes part, '<p class="faint">threads with 10 and 1,000: FAILED: it hung</p>'
+    assert_equal 1, stopped.scan("no gem").size
   end
 
   def test_targets_have_a_verdict

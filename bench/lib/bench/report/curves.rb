@@ -136,10 +136,13 @@ module Bench
         "<ul class=\"legend\">#{items.join}</ul>"
       end
 
-      # Where a line stops, and why.
+      # Where a line stops, and why; and failures. What has no line at all is told with the other tables' contenders.
       def missing
-        remarks = @table.rows.flat_map do |row|
-          row.contenders.select(&:remark).map { |each| "#{each.name} with #{row.label}: #{each.remark}" }
+        there = @lines.map(&:name)
+        without = @table.rows.flat_map { |row| row.contenders.select(&:remark).map { |each| [each, row.label] } }
+        told = without.select { |each, _| there.include?(each.name) || each.remark.start_with?("FAILED") }
+        remarks = told.group_by { |each, _| [each.name, each.remark] }.map do |(name, remark), all|
+          "#{name} with #{all.map(&:last).join(" and ")}: #{remark}"
         end
         "\n<p class=\"faint\">#{ERB::Util.html_escape(remarks.join("; "))}</p>" if remarks.any?
       end
