@@ -12,14 +12,14 @@ module Bench
     PROJECT = "RINGSPUN_EXQ"
     SCRIPT = File.join(ROOT, "bench/peers/exq.exs")
 
-    # With this it ends when the project lacks a library, of which it says the name.
+    # The script ends with this when the project lacks a library, and its last line is the library's name.
     LACKS = 3
 
     WARM_UP_SECONDS = 1.0
     NOTES = %w[average deviation median p99].freeze
     private_constant :SCRIPT, :LACKS, :WARM_UP_SECONDS, :NOTES
 
-    # The region is the script's own, behind its warm-up. Its CPU time is that of Erlang's virtual machine.
+    # The region is the script's own, behind its warm-up. Its CPU time is what Erlang's virtual machine took.
     # @param strategy [String] "default", "named" or "poolboy"
     # @return [Hash] the proof
     def self.measure(meter, strategy, callers:, seconds:)

@@ -17,7 +17,7 @@ class CommunityTest < Minitest::Test
 
   def read(path) = YAML.safe_load_file(File.join(ROOT, path))
 
-  # What the host asks of a form, of which it shows nothing otherwise.
+  # What the host asks of a form. It shows nothing of one that lacks it.
   def test_each_form_of_an_issue_is_one
     assert_equal %w[bug idea speed], FORMS.map { |path| File.basename(path, ".yml") }
     FORMS.each do |path|

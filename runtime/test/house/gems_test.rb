@@ -52,7 +52,7 @@ class GemsTest < Minitest::Test
     end
   end
 
-  # All from one Rakefile, with the one list of changes, of which nothing is left beside the sources.
+  # All from one Rakefile, with the one list of changes. Its copies beside the sources are gone afterwards.
   def test_one_task_builds_all_gems_with_their_changes
     rake = 'Rake.application.run(["--silent", "--rakefile", "rakelib/gems.rake", "build"])'
     with_gems_of_this_process { run_or_fail(RbConfig.ruby, "-rrake", "-e", rake, chdir: @clone) }
