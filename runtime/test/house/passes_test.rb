@@ -192,7 +192,7 @@ class PassesTest < Minitest::Test
   end
 
   def test_all_of_a_change_goes_together
-    names = with_rake(<<~RUBY).first.split
+    names = with_rake(<<~RUBY).last.split # behind what it says of passes that this machine leaves out
       define_singleton_method(:run_together) { |*names| puts names.join(" ") }
       Rake::Task["test:all"].clear_prerequisites.invoke
     RUBY

@@ -205,9 +205,9 @@ class TidyTest < Minitest::Test
   # What every Ruby from 3.3 on has without a gem. Others of Ruby's libraries have become gems (drb with 3.4, logger and fiddle
   # with 4.0), which Bundler hides from a program that does not name them.
   STANDARD = %w[
-    bundler/setup cgi/escape date delegate digest digest/sha1 erb etc fileutils io/console io/nonblock io/wait ipaddr json mkmf
-    monitor net/http objspace open-uri open3 openssl optparse pathname pp prism pty rbconfig rubygems/package securerandom socket
-    stringio strscan tempfile timeout tmpdir uri yaml zlib
+    bundler/gem_helper bundler/setup cgi/escape date delegate digest digest/sha1 erb etc fileutils io/console io/nonblock io/wait
+    ipaddr json mkmf monitor net/http objspace open-uri open3 openssl optparse pathname pp prism pty rbconfig rubygems/package
+    securerandom socket stringio strscan tempfile timeout tmpdir uri yaml zlib
   ].freeze
 
   # What only somebody who has that gem requires: what makes it go with ours, and helpers for tests of a program's own.
