@@ -9,8 +9,8 @@ require "rbconfig"
 # The commands of the gem `concurrently`, in a copy of the tree with a bench that says what it was asked for.
 class BenchTest::CommandsTest < Minitest::Test
   def test_the_scripts_run_the_tables_that_have_taken_their_place
-    assert_equal [%w[call_methods], []], asked("perf/concurrent_proc_calls.rb")
-    assert_equal [%w[calls_awaiting], ["--quick"]], asked("perf/concurrent_proc_calls_awaiting.rb", "--quick")
+    assert_equal [%w[call_methods], []], asked("bench/perf/concurrent_proc_calls.rb")
+    assert_equal [%w[calls_awaiting], ["--quick"]], asked("bench/perf/concurrent_proc_calls_awaiting.rb", "--quick")
   end
 
   def test_the_task_takes_the_name_of_a_table
@@ -43,7 +43,7 @@ class BenchTest::CommandsTest < Minitest::Test
 
   def test_what_the_bench_ends_with_is_what_the_scripts_end_with
     in_copy("exit 2") do |folder|
-      _, status = Open3.capture2e(RbConfig.ruby, File.join(folder, "perf/concurrent_proc_calls.rb"))
+      _, status = Open3.capture2e(RbConfig.ruby, File.join(folder, "bench/perf/concurrent_proc_calls.rb"))
       assert_equal 2, status.exitstatus
     end
   end
@@ -67,7 +67,8 @@ class BenchTest::CommandsTest < Minitest::Test
   def in_copy(bench)
     Dir.mktmpdir do |folder|
       FileUtils.mkdir_p(%w[bin rakelib].map { |name| File.join(folder, name) })
-      FileUtils.cp_r(File.join(Bench::ROOT, "perf"), folder)
+      FileUtils.mkdir_p(File.join(folder, "bench"))
+      FileUtils.cp_r(File.join(Bench::ROOT, "bench/perf"), File.join(folder, "bench"))
       FileUtils.cp(File.join(Bench::ROOT, "rakelib/bench.rake"), File.join(folder, "rakelib"))
       FileUtils.touch(File.join(folder, "Rakefile"))
       File.write(File.join(folder, "bin/bench"), "#!/bin/sh\n#{bench}\n", perm: 0o755)

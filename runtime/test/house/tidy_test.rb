@@ -250,8 +250,8 @@ class TidyTest < Minitest::Test
 
   def test_the_gemfile_names_the_libraries_that_tests_and_tasks_require
     named = gems_of("{Gemfile,*/*.gemspec}", /^\s*(?:gem|spec\.add_dependency) "([^"]+)"/)
-    rooms = "{jobs,runtime,postgres,bench}/{,lib/**/,peers/,tables/,test/**/}"
-    unnamed = required_by("{#{rooms},rakelib/,perf/,examples/}*.{rb,rake}")
+    rooms = "{jobs,runtime,postgres,bench}/{,lib/**/,peers/,perf/,tables/,test/**/}"
+    unnamed = required_by("{#{rooms},rakelib/,examples/}*.{rb,rake}")
               .reject { |_, library| library.match?(OWN) || STANDARD.include?(library) || named.include?(gem_of(library)) }
               .reject { |path, library| FOR_USERS_OF[library]&.include?(path) }
     assert_empty unnamed, "a library that Bundler may hide; name its gem in the Gemfile"

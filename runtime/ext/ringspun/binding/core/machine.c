@@ -431,6 +431,10 @@ static VALUE machine_close_engine(VALUE self) {
  * @since 0.1.0 */
 static VALUE machine_closed_p(VALUE self) { return rsb_machine_any_thread(self)->open ? Qfalse : Qtrue; }
 
+/* @return [Float] seconds on the machine's clock: virtual in a simulation, monotonic otherwise
+ * @since 0.1.0 */
+static VALUE machine_now(VALUE self) { return rsb_seconds(rs_now(&rsb_machine_of(self)->engine)); }
+
 static void put(void *hash, const char *name, uint64_t value) {
     rb_hash_aset((VALUE)hash, ID2SYM(rb_intern(name)), ULL2NUM(value));
 }
@@ -476,6 +480,7 @@ void rsb_init_machine(void) {
     rb_define_method(rsb_cMachine, "spin", machine_spin, 0);
     rb_define_method(rsb_cMachine, "running", machine_running, 0);
     rb_define_method(rsb_cMachine, "closed?", machine_closed_p, 0);
+    rb_define_method(rsb_cMachine, "now", machine_now, 0);
     rb_define_method(rsb_cMachine, "metrics", machine_metrics, 0);
     rb_define_private_method(rsb_cMachine, "spin_shared", machine_spin_shared, 0);
     rb_define_private_method(rsb_cMachine, "asleep?", machine_asleep_p, 0);

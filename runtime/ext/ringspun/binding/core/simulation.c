@@ -1,4 +1,4 @@
-/* simulation: options and methods that only a simulated machine has, and its clock and trace, which all machines have. */
+/* simulation: options and methods that only a simulated machine has, and its trace, which all machines have. */
 #include "inner.h"
 
 uint64_t rsb_seed(VALUE seed) {
@@ -57,10 +57,6 @@ static rsb_machine *simulated(VALUE self) {
     return machine;
 }
 
-/* @return [Float] seconds on the machine's clock: virtual in a simulation, monotonic otherwise
- * @since 0.1.0 */
-static VALUE machine_now(VALUE self) { return rsb_seconds(rs_now(&rsb_machine_of(self)->engine)); }
-
 /* @return [Integer] a hash of all events of the trace so far; equal for equal seeds in a simulation. 0 without `trace: true`
  * @since 0.1.0 */
 static VALUE machine_trace_hash(VALUE self) { return ULL2NUM(rsb_machine_any_thread(self)->engine.trace.hash); }
@@ -94,7 +90,6 @@ static VALUE machine_sim_open_descriptors(VALUE self) {
 }
 
 void rsb_init_simulation(void) {
-    rb_define_method(rsb_cMachine, "now", machine_now, 0);
     rb_define_method(rsb_cMachine, "trace_hash", machine_trace_hash, 0);
     rb_define_method(rsb_cMachine, "trace", machine_trace, 0);
     rb_define_private_method(rsb_cMachine, "sim_advance", machine_sim_advance, 1);

@@ -3,4 +3,4 @@
 
 # A command that the guides of the gem `concurrently` name, for what the bench has in its place.
 
-exec File.expand_path("../bin/bench", __dir__), "--only", "call_methods", *ARGV
+exec File.expand_path("../../bin/bench", __dir__), "--only", "calls_awaiting", *ARGV
