@@ -18,7 +18,12 @@ MRuby::Gem::Specification.new("mruby-ringspun") do |spec|
   raise "mruby-ringspun: no C source in #{engine}" if sources.empty?
 
   cc.flags << "-std=gnu11"
-  cc.flags << "-O3" unless cc.flags.flatten.include?("-Os") # a build for size is one
+  if cc.flags.flatten.include?("-Os") # a build for size stays one
+    # Only C++ exceptions unwind a stack by tables, and these are a fifth of the text.
+    cc.flags << "-fno-asynchronous-unwind-tables" unless cc.defines.flatten.include?("MRB_USE_CXX_EXCEPTION")
+  else
+    cc.flags << "-O3"
+  end
   cc.defines << "_GNU_SOURCE"
   cc.include_paths << engine << File.dirname(engine)
   linker.libraries << "pthread"

@@ -80,6 +80,15 @@ class BuildTest < Minitest::Test
     assert_raises(NoMethodError) { spec.presym_enabled? }
   end
 
+  # Nothing in C needs tables to unwind by, and they are a fifth of the text. C++ exceptions do, and a debugger has its own.
+  def test_a_build_for_size_has_no_tables_to_unwind_by
+    VERSIONS.each do |version|
+      assert_includes flags_of(version, ["-Os"]), "-fno-asynchronous-unwind-tables"
+      refute_includes flags_of(version, [["-g", "-Os"]], defines: ["MRB_USE_CXX_EXCEPTION"]), "-fno-asynchronous-unwind-tables"
+      assert_equal ["-O2", "-std=gnu11", "-O3"], flags_of(version, ["-O2"])
+    end
+  end
+
   # And says which version that is.
   def test_the_source_that_is_here_has_what_is_listed
     version = version_of_source
@@ -96,13 +105,18 @@ class BuildTest < Minitest::Test
 
   private
 
-  def run_file(version, called)
+  def flags_of(version, flags, defines: [])
+    run_file(version, {}, flags: flags, defines: defines)
+    flags
+  end
+
+  def run_file(version, called, flags: [], defines: [])
     block = block_of_file
     rules = []
     record = ->(type, answers) { Recorded.new(type, version, called, answers) }
     exts = record.call("MRuby::Build::Exts", object: ".o", presym_preprocessed: ".pi")
     build = record.call("MRuby::Build", gems: [], exts: exts, presym_enabled?: true)
-    compiler = record.call("MRuby::Command::Compiler", flags: [], defines: [], include_paths: [],
+    compiler = record.call("MRuby::Command::Compiler", flags: flags, defines: defines, include_paths: [],
                                                        define_rules: ->(_, _, ext) { rules << ext })
     linker = record.call("MRuby::Command::Linker", libraries: [])
     spec = record.call("MRuby::Gem::Specification", build: build, cc: compiler, linker: linker, build_dir: "build", objs: [],
