@@ -20,7 +20,7 @@
 
 /* The loops of the rows, which are those of work.rb, and beside them the block of a fiber that waits once, and how often the rows'
  * work was done. */
-enum { CALL, FIBER, WAITING_FIBER, CALLED_TURN, TURN, POLL, WAITS_ONCE, DONE };
+enum { CALL, FIBER, AWAITED_FIBER, WAITING_FIBER, AWAITED_WAITING_FIBER, CALLED_TURN, TURN, POLL, WAITS_ONCE, DONE };
 
 static const char program[] =
     "done = 0\n"
@@ -36,7 +36,10 @@ static const char program[] =
     "end\n"
     "[proc { |count| batches.call(count) { |batch| batch.each { bare_call(&counts) } } },\n"
     " proc { |count| batches.call(count) { |batch| batch.each { bare_fiber(&counts) } } },\n"
+    " proc { |count| batches.call(count) { |batch| batch.map { new_fiber(&counts) }.each { |fiber| bare_resume(fiber) } } },\n"
     " proc { |count| batches.call(count) { |batch| batch.each { bare_waiting_fiber(&waits_once) } } },\n"
+    " proc { |count|\n"
+    "   batches.call(count) { |batch| batch.map { started_fiber(&waits_once) }.each { |fiber| bare_resume(fiber) } } },\n"
     " proc { |count|\n"
     "   fiber = Fiber.new { Fiber.yield(done += 1) while true }\n"
     "   resumes = proc { fiber.resume }\n"
@@ -90,6 +93,26 @@ static mrb_value bare_waiting_fiber(mrb_state *state, mrb_value self) {
     return mrb_fiber_resume(mrb, made, 0, NULL);
 }
 
+/* A fiber for later. */
+static mrb_value made_fiber(mrb_state *state, mrb_value self) {
+    (void)state, (void)self;
+    return new_fiber(block_given());
+}
+
+/* One that waits. */
+static mrb_value started_fiber(mrb_state *state, mrb_value self) {
+    (void)state, (void)self;
+    mrb_value made = new_fiber(block_given());
+    mrb_fiber_resume(mrb, made, 0, NULL);
+    return made;
+}
+
+/* Whose end somebody waits for. */
+static mrb_value bare_resume(mrb_state *state, mrb_value self) {
+    (void)state, (void)self;
+    return mrb_fiber_resume(mrb, mrb_get_arg1(mrb), 0, NULL);
+}
+
 /* A look at a descriptor that is ready, and a call. */
 static mrb_value bare_poll(mrb_state *state, mrb_value self) {
     static struct pollfd writable = {.fd = -1, .events = POLLOUT};
@@ -104,8 +127,9 @@ static mrb_value bare_poll(mrb_state *state, mrb_value self) {
 
 static const struct { const char *name; int loop; } rows[] = {
     {"call", CALL}, {"call_nonblock", FIBER}, {"call_detached", FIBER}, {"call_and_forget", FIBER},
-    {"wait 0", CALLED_TURN}, {"await_readable", POLL}, {"await_writable", POLL}, {"awaited call_detached", WAITING_FIBER},
-    {"waiting call", CALLED_TURN}, {"waiting call_nonblock", WAITING_FIBER}, {"waiting call_detached", WAITING_FIBER},
+    {"wait 0", CALLED_TURN}, {"await_readable", POLL}, {"await_writable", POLL}, {"awaited call_detached", AWAITED_FIBER},
+    {"waiting call", CALLED_TURN}, {"waiting call_nonblock", AWAITED_WAITING_FIBER},
+    {"waiting call_detached", AWAITED_WAITING_FIBER},
     {"waiting call_and_forget", WAITING_FIBER}, {"switch, 3 strands", TURN}, {"switch, 1,000 strands", TURN}, {"spawn", FIBER},
 };
 
@@ -175,6 +199,9 @@ int main(int argc, char **argv) {
     mrb_define_method(mrb, object, "bare_call", bare_call, MRB_ARGS_BLOCK());
     mrb_define_method(mrb, object, "bare_fiber", bare_fiber, MRB_ARGS_BLOCK());
     mrb_define_method(mrb, object, "bare_waiting_fiber", bare_waiting_fiber, MRB_ARGS_BLOCK());
+    mrb_define_method(mrb, object, "new_fiber", made_fiber, MRB_ARGS_BLOCK());
+    mrb_define_method(mrb, object, "started_fiber", started_fiber, MRB_ARGS_BLOCK());
+    mrb_define_method(mrb, object, "bare_resume", bare_resume, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, object, "bare_poll", bare_poll, MRB_ARGS_BLOCK());
     procs = mrb_load_string(mrb, program);
     must(mrb->exc == NULL && mrb_array_p(procs), "the program does not load");
