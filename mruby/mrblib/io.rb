@@ -1,17 +1,18 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # Waits for readiness, of a Stream and an IO. Evaluation#resume! ends them, with its argument.
+  # Waits for readiness with a limit: methods of Stream, which those of IO go on with too. Evaluation#resume! ends them, with its
+  # argument.
   module Readiness
-    # Waits until there is something to read, or the end. When `within` seconds have passed: returns `timeout_result`, or raises
-    # an Evaluation::TimeoutError.
-    def await_readable(within: nil, timeout_result: Evaluation::NOT_GIVEN)
+    # What `await_readable` goes on with: waits until there is something to read, or the end. When `within` seconds have passed:
+    # returns `timeout_result`, or raises an Evaluation::TimeoutError.
+    def __await_readable(within: nil, timeout_result: Evaluation::NOT_GIVEN)
       result = __readable(timeout_result, within)
       Evaluation::NOT_GIVEN.equal?(result) ? Evaluation.__timed_out(within) : result
     end
 
-    # Waits until there is room for something to be written.
-    def await_writable(within: nil, timeout_result: Evaluation::NOT_GIVEN)
+    # What `await_writable` goes on with: waits until there is room for something to be written.
+    def __await_writable(within: nil, timeout_result: Evaluation::NOT_GIVEN)
       result = __writable(timeout_result, within)
       Evaluation::NOT_GIVEN.equal?(result) ? Evaluation.__timed_out(within) : result
     end
@@ -19,8 +20,6 @@ module Ringspun
 
   # The methods of an IO, where mruby has it: they work on its descriptor, and what the IO has read ahead is not seen.
   module IOMethods
-    include Readiness
-
     # What is there, at most so many bytes, after a wait for the first.
     def await_read(maxlen, outbuf = nil)
       bytes = Ringspun.machine.__read(fileno, maxlen) or raise EOFError, "end of file reached"
@@ -42,18 +41,6 @@ module Ringspun
     # The evaluations of these two.
     def concurrently_read(maxlen, outbuf = nil) = READ_PROC.call_detached(self, maxlen, outbuf)
     def concurrently_write(string) = WRITE_PROC.call_detached(self, string)
-
-    def __readable(passed, within)
-      Ringspun.machine.__await_readable(passed, within, fileno)
-    rescue ClosedError
-      raise IOError, "stream closed in another strand"
-    end
-
-    def __writable(passed, within)
-      Ringspun.machine.__await_writable(passed, within, fileno)
-    rescue ClosedError
-      raise IOError, "stream closed in another strand"
-    end
   end
 
   # What an IO does before its own.

@@ -77,8 +77,6 @@ module Ringspun
 
     def pwrite(string, offset) = __pwrite(string, offset)
 
-    def __readable(passed, within) = @ahead ? true : __await_readable(passed, within)
-
     # Waits of other strands end by a ClosedError. Returns nil, also when it is closed already.
     def close
       nil while __close

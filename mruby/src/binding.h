@@ -64,8 +64,10 @@ struct rsm_strand {
         };
         rsm_strand *spare;      /* of a strand that has ended: the next whose memory is for runs of procs */
     };
-    rsm_scope *scope;           /* whose block has spun it; NULL: it belongs to a run */
-    rsm_strand *caller;         /* whose `callee` it is */
+    union {
+        rsm_scope *scope;       /* whose block has spun it; NULL: it belongs to a run */
+        rsm_strand *caller;     /* runs_proc: whose `callee` it is */
+    };
     mrb_value *kept;            /* RSM_KEPT of them, in the machine's row */
     mrb_value raises;           /* Array, registered with the collector: to be raised where it waits; nil: nothing */
     rs_id id;
@@ -119,9 +121,13 @@ struct rsm_machine {
     rsm_strand *spare_runs;     /* memory for runs of procs, linked by `spare` */
     struct RClass *strand_class, *cancelled_class, *terminated_class, *stream_class, *evaluation_class;
     rsm_call plain_call, call_with_arguments;
-    struct RProc *await_with_options;
-    mrb_sym block_name, evaluation_class_name, proc_name, result_name; /* to look one up takes longer than a wait */
+    struct RProc *await_with_options, *readable_with_options, *writable_with_options;
+    /* To look one up takes longer than a wait. */
+    mrb_sym block_name, evaluation_class_name, proc_name, result_name, ahead_name, fileno_name;
 };
+
+/* Whether the running method was given nothing. Callers that hand on what they were given may say so with empty ones. */
+static inline bool rsm_is_plain(mrb_state *mrb) { return mrb_get_argc(mrb) == 0 && mrb->c->ci->nk == 0; }
 
 /* The machine of that state, which is open. */
 rsm_machine *rsm_machine_of(mrb_state *mrb);

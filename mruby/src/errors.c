@@ -120,7 +120,13 @@ static int mode_of(const rsm_machine *machine, int fd) {
     return rs_is_simulated(&machine->engine) ? rs_sim_mode(&machine->engine, fd) : fcntl(fd, F_GETFL);
 }
 
+/* The method that runs is one of an IO. */
+static bool is_io(mrb_state *mrb, mrb_value self) {
+    return mrb_class_defined(mrb, "IO") && mrb_obj_is_kind_of(mrb, self, mrb_class_get(mrb, "IO"));
+}
+
 void rsm_fail_closed(mrb_state *mrb, const rs_request *request) {
+    if (is_io(mrb, mrb->c->ci->stack[0])) mrb_raise(mrb, mrb_class_get(mrb, "IOError"), "stream closed in another strand");
     const char *what = rs_request_traits(request)->name;
     mrb_raisef(mrb, rsm_class(mrb, "ClosedError"), "%s: descriptor %d is not open any more", what, request->fd);
 }

@@ -75,12 +75,14 @@ void rsm_find_calls(mrb_state *mrb, rsm_machine *machine) {
     machine->plain_call = (rsm_call){method_of(mrb, "ConcurrentProc", "__call"), LOCAL_OF_PLAIN};
     machine->call_with_arguments = (rsm_call){method_of(mrb, "ConcurrentProc", "__call_with"), LOCAL_BEHIND_ARGUMENTS};
     machine->await_with_options = method_of(mrb, "Evaluation", "__await_result");
+    machine->readable_with_options = method_of(mrb, "Stream", "__await_readable");
+    machine->writable_with_options = method_of(mrb, "Stream", "__await_writable");
 }
 
 /* Goes on in one of the two, in the same frame: with arguments it takes twice as long. */
 static mrb_value proc_call(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
-    bool plain = mrb_get_argc(mrb) == 0 && mrb->c->ci->nk == 0 && !mrb_block_given_p(mrb);
+    bool plain = rsm_is_plain(mrb) && !mrb_block_given_p(mrb);
     return mrb_exec_irep(mrb, self, plain ? machine->plain_call.method : machine->call_with_arguments.method);
 }
 
@@ -305,7 +307,7 @@ static mrb_value after_plain_await(mrb_state *mrb, rsm_machine *machine, rsm_str
  * call. */
 static mrb_value evaluation_await_result(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
-    bool plain = mrb_get_argc(mrb) == 0 && mrb->c->ci->nk == 0 && !mrb_block_given_p(mrb);
+    bool plain = rsm_is_plain(mrb) && !mrb_block_given_p(mrb);
     if (!plain) return mrb_exec_irep(mrb, self, machine->await_with_options);
     rsm_evaluation *evaluation = get_to_await(mrb, machine, self);
     if (rs_is_concluded(&evaluation->engine)) return rsm_raise_or_return(mrb, result_of(mrb, machine, self));

@@ -196,6 +196,7 @@ mrb_value rsm_poll(mrb_state *mrb, int fd, uint32_t events, mrb_value within) {
     int64_t deadline_ns = rsm_deadline(mrb, machine, within);
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
     int64_t result = rs_try(&machine->engine, &request);
+    if (RS_LIKELY(result >= 0)) return end_inline(mrb, machine, mrb_true_value());
     if (result != -EAGAIN) return answer_inline(mrb, machine, &request, result, answer_true);
     rsm_op_wait how = {.answer = answer_true, .epilogue = after_poll, .deadline_ns = deadline_ns, .resumable = true};
     return rsm_wait_for(mrb, machine, &request, &how);
@@ -225,15 +226,38 @@ static mrb_value machine_write(mrb_state *mrb, mrb_value self) {
     return rsm_write(mrb, number_of(mrb, arguments[0]), arguments[1], -1, 0, &(rsm_op_wait){0});
 }
 
-/* Machine#__await_readable(passed, within, fd) */
-static mrb_value machine_await_readable(mrb_state *mrb, mrb_value self) {
-    const mrb_value *arguments = mrb_get_argv(mrb);
-    return rsm_poll(mrb, number_of(mrb, arguments[2]), POLLIN, arguments[1]);
+static int descriptor_of(mrb_state *mrb, mrb_value io) {
+    return number_of(mrb, mrb_funcall_id(mrb, io, rsm_machine_of(mrb)->fileno_name, 0));
 }
 
-static mrb_value machine_await_writable(mrb_state *mrb, mrb_value self) {
-    const mrb_value *arguments = mrb_get_argv(mrb);
-    return rsm_poll(mrb, number_of(mrb, arguments[2]), POLLOUT, arguments[1]);
+/* IO#__readable(passed, within) */
+static mrb_value io_readable(mrb_state *mrb, mrb_value self) {
+    return rsm_poll(mrb, descriptor_of(mrb, self), POLLIN, mrb_get_argv(mrb)[1]);
+}
+
+static mrb_value io_writable(mrb_state *mrb, mrb_value self) {
+    return rsm_poll(mrb, descriptor_of(mrb, self), POLLOUT, mrb_get_argv(mrb)[1]);
+}
+
+/* IO#await_readable. With options it goes on in mrblib, in the same frame. */
+static mrb_value io_await_readable(mrb_state *mrb, mrb_value self) {
+    if (!rsm_is_plain(mrb)) return mrb_exec_irep(mrb, self, rsm_machine_of(mrb)->readable_with_options);
+    return rsm_poll(mrb, descriptor_of(mrb, self), POLLIN, mrb_nil_value());
+}
+
+static mrb_value io_await_writable(mrb_state *mrb, mrb_value self) {
+    if (!rsm_is_plain(mrb)) return mrb_exec_irep(mrb, self, rsm_machine_of(mrb)->writable_with_options);
+    return rsm_poll(mrb, descriptor_of(mrb, self), POLLOUT, mrb_nil_value());
+}
+
+static void init_objects(mrb_state *mrb, struct RClass *module) {
+    struct RClass *io = mrb_class_get(mrb, "IO"), *methods = mrb_define_module_under(mrb, module, "IOMethods");
+    mrb_define_method(mrb, methods, "__readable", io_readable, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, methods, "__writable", io_writable, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, methods, "await_readable", io_await_readable, MRB_ARGS_ANY());
+    mrb_define_method(mrb, methods, "await_writable", io_await_writable, MRB_ARGS_ANY());
+    mrb_include_module(mrb, io, methods);
+    mrb_prepend_module(mrb, io, mrb_define_module_under(mrb, module, "IOClosing"));
 }
 
 static mrb_value after_op_on_it(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
@@ -280,13 +304,7 @@ void rsm_survive_broken_pipes(void) {
 void rsm_init_io(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
     mrb_define_method(mrb, machine, "__read", machine_read, MRB_ARGS_REQ(2));
     mrb_define_method(mrb, machine, "__write", machine_write, MRB_ARGS_REQ(2));
-    mrb_define_method(mrb, machine, "__await_readable", machine_await_readable, MRB_ARGS_REQ(3));
-    mrb_define_method(mrb, machine, "__await_writable", machine_await_writable, MRB_ARGS_REQ(3));
     mrb_define_module_function(mrb, module, "__closing", module_closing, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, module, "__closed", module_closed, MRB_ARGS_REQ(1));
-    if (mrb_class_defined(mrb, "IO")) {
-        struct RClass *io = mrb_class_get(mrb, "IO");
-        mrb_include_module(mrb, io, mrb_define_module_under(mrb, module, "IOMethods"));
-        mrb_prepend_module(mrb, io, mrb_define_module_under(mrb, module, "IOClosing"));
-    }
+    if (mrb_class_defined(mrb, "IO")) init_objects(mrb, module);
 }

@@ -191,6 +191,8 @@ rsm_machine *rsm_machine_new(mrb_state *mrb) {
     machine->evaluation_class_name = mrb_intern_lit(mrb, "@evaluation_class");
     machine->proc_name = mrb_intern_lit(mrb, "proc");
     machine->result_name = mrb_intern_lit(mrb, "result");
+    machine->ahead_name = mrb_intern_lit(mrb, "@ahead");
+    machine->fileno_name = mrb_intern_lit(mrb, "fileno");
     return machine;
 }
 

@@ -36,9 +36,6 @@ static mrb_noreturn void no_room(mrb_state *mrb, rsm_machine *machine, rsm_stran
 
 /* --- beginning --- */
 
-/* Whether the running method was given nothing. Callers that hand on what they were given may say so with empty ones. */
-static bool is_plain(mrb_state *mrb) { return mrb_get_argc(mrb) == 0 && mrb->c->ci->nk == 0; }
-
 /* A Start of mrblib, which hands over what the running method was given. */
 static mrb_value start_with(mrb_state *mrb, rsm_machine *machine, mrb_value block, const mrb_value *arguments, mrb_int count,
                             mrb_value options, mrb_value given) {
@@ -55,7 +52,7 @@ static mrb_value start_with(mrb_state *mrb, rsm_machine *machine, mrb_value bloc
 /* What the run calls: the proc's block, or with arguments a Start. */
 static mrb_value block_of(mrb_state *mrb, rsm_machine *machine, mrb_value self) {
     mrb_value block = mrb_iv_get(mrb, self, machine->block_name);
-    if (RS_LIKELY(is_plain(mrb) && !mrb_block_given_p(mrb))) return block;
+    if (RS_LIKELY(rsm_is_plain(mrb) && !mrb_block_given_p(mrb))) return block;
     const mrb_value *arguments;
     mrb_int count;
     mrb_value given, options;
@@ -118,7 +115,7 @@ static mrb_value kernel_concurrently(mrb_state *mrb, mrb_value self) {
     const mrb_value *arguments = NULL;
     mrb_int count = 0;
     mrb_value block, options = mrb_nil_value();
-    if (is_plain(mrb)) mrb_get_args(mrb, "&", &block);
+    if (rsm_is_plain(mrb)) mrb_get_args(mrb, "&", &block);
     else mrb_get_args(mrb, "*:&", &arguments, &count, &(mrb_kwargs){.rest = &options}, &block);
     mrb_value class = mrb_obj_value(rsm_class(mrb, "ConcurrentProc"));
     mrb_value proc = mrb_funcall_with_block(mrb, class, mrb_intern_lit(mrb, "new"), 0, NULL, block);
@@ -246,7 +243,7 @@ static mrb_value machine_raised_by_caller_p(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_strand *strand = rsm_running(machine);
     mrb_value evaluation = rsm_kept(strand, RSM_KEPT_EVALUATION);
-    return mrb_bool_value(strand->caller && (mrb_nil_p(evaluation) || !rsm_is_concluded(mrb, evaluation)));
+    return mrb_bool_value(strand->runs_proc && strand->caller && (mrb_nil_p(evaluation) || !rsm_is_concluded(mrb, evaluation)));
 }
 
 /* Machine#__raise_in_root(error) */

@@ -12,7 +12,7 @@ static bool is_open(mrb_state *mrb, const rsm_scope *scope) {
 static void forget_children(rsm_machine *machine, const rsm_scope *scope) {
     RS_EACH_STRAND(&machine->engine.strands, strand) {
         rsm_strand *child = strand->user;
-        if (child->scope == scope) child->scope = NULL;
+        if (!child->runs_proc && child->scope == scope) child->scope = NULL;
     }
 }
 

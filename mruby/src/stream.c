@@ -226,13 +226,28 @@ static mrb_value stream_fsync(mrb_state *mrb, mrb_value self) {
     return rsm_wait_for(mrb, machine, &request, &(rsm_op_wait){.answer = rsm_answer_nil, .flags = RS_PARK_SHIELDED});
 }
 
-/* Stream#__await_readable(passed, within) */
+/* Something that was read ahead is there. */
+static mrb_value readable(mrb_state *mrb, mrb_value self, mrb_value within) {
+    if (mrb_test(mrb_iv_get(mrb, self, rsm_machine_of(mrb)->ahead_name))) return mrb_true_value();
+    return rsm_poll(mrb, rsm_stream_fd(mrb, self), POLLIN, within);
+}
+
+/* Stream#__readable(passed, within) */
+static mrb_value stream_readable(mrb_state *mrb, mrb_value self) { return readable(mrb, self, mrb_get_argv(mrb)[1]); }
+
+static mrb_value stream_writable(mrb_state *mrb, mrb_value self) {
+    return rsm_poll(mrb, rsm_stream_fd(mrb, self), POLLOUT, mrb_get_argv(mrb)[1]);
+}
+
+/* Stream#await_readable. With options it goes on in mrblib, in the same frame. */
 static mrb_value stream_await_readable(mrb_state *mrb, mrb_value self) {
-    return rsm_poll(mrb, rsm_stream_fd(mrb, self), POLLIN, mrb_get_argv(mrb)[1]);
+    if (!rsm_is_plain(mrb)) return mrb_exec_irep(mrb, self, rsm_machine_of(mrb)->readable_with_options);
+    return readable(mrb, self, mrb_nil_value());
 }
 
 static mrb_value stream_await_writable(mrb_state *mrb, mrb_value self) {
-    return rsm_poll(mrb, rsm_stream_fd(mrb, self), POLLOUT, mrb_get_argv(mrb)[1]);
+    if (!rsm_is_plain(mrb)) return mrb_exec_irep(mrb, self, rsm_machine_of(mrb)->writable_with_options);
+    return rsm_poll(mrb, rsm_stream_fd(mrb, self), POLLOUT, mrb_nil_value());
 }
 
 /* --- whose fault an error is --- */
@@ -304,8 +319,10 @@ void rsm_init_stream(mrb_state *mrb, struct RClass *module, struct RClass *machi
     mrb_define_method(mrb, stream, "__write", stream_write, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, stream, "__pwrite", stream_pwrite, MRB_ARGS_REQ(2));
     mrb_define_method(mrb, stream, "fsync", stream_fsync, MRB_ARGS_NONE());
-    mrb_define_method(mrb, stream, "__await_readable", stream_await_readable, MRB_ARGS_REQ(2));
-    mrb_define_method(mrb, stream, "__writable", stream_await_writable, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, stream, "__readable", stream_readable, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, stream, "__writable", stream_writable, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, stream, "await_readable", stream_await_readable, MRB_ARGS_ANY());
+    mrb_define_method(mrb, stream, "await_writable", stream_await_writable, MRB_ARGS_ANY());
     mrb_define_method(mrb, stream, "__blame", stream_blame, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, stream, "__peers_fault?", stream_peers_fault, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, stream, "__close", stream_close, MRB_ARGS_NONE());

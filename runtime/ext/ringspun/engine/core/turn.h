@@ -17,9 +17,9 @@ struct rs_machine;
 
 typedef struct {
     uint32_t ops;               /* that the strand did without parking */
-    bool over;                  /* and that is enough */
+    uint32_t over : 1;          /* and that is enough */
+    uint32_t quiet_writes : 31; /* of these ops, writes that are work for nobody: to files and to devices that are memory */
     uint64_t bytes;             /* that they moved */
-    uint64_t quiet_writes;      /* of these ops, writes that are work for nobody: to files and to devices that are memory */
     int64_t timed_from_ns;      /* 0: time does not count yet */
 } rs_turn;
 
