@@ -9,8 +9,8 @@ Bench.table "mruby" do
         "collector is off, and on for `GC on op/s`. The floor is mruby alone, with methods in C: for call one that calls its " \
         "block, for await_readable and await_writable one that does so after poll(2), for wait 0, waiting call and switch a " \
         "fiber that is resumed and yields, for spawn and the other rows one that the C API makes, resumed, and ends. Where a " \
-        "row awaits an Array of 100 evaluations, the floor has one of 100 fibers. `bare` is a plain proc that mruby code calls; " \
-        "for switch a fiber that it resumes and that yields, for spawn Fiber.new and resume."
+        "row awaits an Array of 100 evaluations, the floor has one of 100 fibers. `bare` is a plain proc that mruby code " \
+        "calls; for switch a fiber that it resumes and that yields, for spawn Fiber.new and resume."
   size count: 60_000
   quick count: 6_000
   warm_up count: 3_000
