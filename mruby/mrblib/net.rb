@@ -5,6 +5,7 @@ module Ringspun
     # Connects to a host, by its name or address, and a port. The addresses of a name are tried one after the other. With a block
     # the stream is closed after that.
     def connect_tcp(host, port, connect_timeout: 30, &block)
+      Net.check_port("connect_tcp", port)
       stream = Net.within(connect_timeout, "connect_tcp", Net.place(host, port)) do
         Net.connect_first(machine.resolve(host), port)
       end
@@ -18,8 +19,10 @@ module Ringspun
 
     # Listens, and runs the block for each connection in a strand of its own; returns the Server at once. Without a block:
     # the listening stream, of which `accept` returns the next connection.
-    def listen_tcp(host, port, backlog: 1024, **options, &block)
-      Net.place(host, port)
+    def listen_tcp(host, port = nil, backlog: 1024, **options, &block)
+      raise UsageError, "listen_tcp: takes a host and a port, as in listen_tcp(\"127.0.0.1\", 8080)" if port.nil?
+
+      Net.check_port("listen_tcp", port)
       listener = Net.listen(machine.resolve(host)[0], port, backlog)
       block ? Server.new(listener, nil, **options, &block) : listener
     end
@@ -40,9 +43,13 @@ module Ringspun
         raise TimeoutError, "#{what}: no connection to #{where} within #{seconds} s"
       end
 
-      def place(host, port)
-        raise UsageError, "the port: expected an Integer, got #{port.inspect}" unless port.is_a?(Integer)
+      def check_port(what, port)
+        return if port.is_a?(Integer) && port >= 0 && port <= 65_535
 
+        raise UsageError, "#{what}: expected a port, an Integer from 0 to 65535, got #{port.inspect}"
+      end
+
+      def place(host, port)
         host.to_s.include?(":") ? "[#{host}]:#{port}" : "#{host}:#{port}"
       end
 
@@ -101,43 +108,69 @@ module Ringspun
   class Server
     PAUSE = 0.1
 
-    # How many connections are open.
-    attr_reader :connections
-
     def initialize(listener, path, on_error: nil, &block)
       @listener = listener
+      @address = known_address
       @path = path
       @on_error = on_error
       @block = block
-      @connections = 0
+      @streams = {} # by their strands
       @strand = Ringspun.machine.spin { serve }
     end
 
     # Host and port, or path and nil.
-    def address = @listener.local_address
+    def address = @address || @listener.local_address
     def port = address[1]
 
-    # Accepts no more, and waits for the connections; after `within` seconds it cancels them. Returns how many were cancelled.
+    # How many connections are open.
+    def connections = @streams.size
+
+    # Accepts no more, and waits for the connections; after `within` seconds it cancels them. Returns how many were cancelled. A
+    # connection that stops its own server is neither waited for nor cancelled.
     def stop(within: 10)
       @listener.close
       Ringspun.machine.timeout(within) { wait }
       0
     rescue TimeoutError
-      left = @connections
-      Ringspun.machine.terminate(@strand)
-      wait
-      left
+      cancel(others)
     end
 
-    # Waits until it has ended.
+    # Waits until it has ended; in a connection, for the others.
     def wait
-      @strand.await
+      return end_of(@strand) unless inside?
+
+      end_of(others.first) until others.empty?
+    end
+
+    private
+
+    # nil: it has none, as on a simulated kernel.
+    def known_address
+      @listener.local_address
+    rescue UnsupportedError
+      nil
+    end
+
+    def inside? = @streams.key?(Ringspun.machine.__running)
+
+    def others
+      me = Ringspun.machine.__running
+      @streams.keys.reject { |strand| strand.equal?(me) || strand.done? }
+    end
+
+    def end_of(strand)
+      strand.await
       nil
     rescue TerminatedError
       nil
     end
 
-    private
+    def cancel(connections)
+      connections.each { |strand| Ringspun.machine.terminate(strand) }
+      connections.each { |strand| end_of(strand) }
+      end_of(@strand) unless inside?
+      connections.size
+    end
 
     def serve
       Ringspun.machine.scope do |scope|
@@ -147,6 +180,8 @@ module Ringspun
       end
     ensure
       @listener.close
+      @streams.each_value { |stream| stream.close } # of those that were cancelled before they began
+      @streams.clear
       remove_file if @path
     end
 
@@ -167,13 +202,16 @@ module Ringspun
     end
 
     def attend(scope, stream)
-      @connections += 1
-      scope.spin do
+      strand = scope.spin do
         serve_one(stream)
       ensure
-        @connections -= 1
+        @streams.delete(Ringspun.machine.__running)
         stream.close
       end
+      @streams[strand] = stream
+    rescue LimitError => error
+      report(error, stream)
+      stream.close
     end
 
     def serve_one(stream)
@@ -186,6 +224,8 @@ module Ringspun
       return @on_error.call(error, stream) if @on_error
 
       Ringspun.__warn("a connection failed: #{error.class}: #{error.message}")
+    rescue StandardError => another # concerns this connection, like the first
+      Ringspun.__warn("on_error of a server failed: #{another.class}: #{another.message}")
     end
   end
 end

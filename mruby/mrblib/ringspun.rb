@@ -34,10 +34,16 @@ module Ringspun
   class Machine
     # Runs the block in a scope. All strands spun into the scope have ended when this returns. The first error, of the block or of
     # a strand, cancels the others, and is raised when they have ended.
-    def scope(deadline: nil, shield: false)
-      raise UsageError, "scope needs a block" unless block_given?
+    # What was cut short by the scope's own `cancel` has no value: nil.
+    def scope(deadline: nil, shield: false, &block)
+      raise UsageError, "scope needs a block" unless block
 
-      scope = __open_scope(deadline, shield)
+      __scope(deadline, shield, false, &block)
+    end
+
+    # `is_limit`: it is that of `timeout`.
+    def __scope(deadline, shield, is_limit)
+      scope = __open_scope(deadline, shield, is_limit)
       cancelled = value = error = nil
       begin
         value = yield scope
@@ -59,11 +65,11 @@ module Ringspun
       error ||= scope.__first_error
       raise error if error
       if scope.__timed_out? && !from_above && (cancelled || scope.__cut_children?)
-        raise TimeoutError, "the scope's deadline (#{deadline} s) has passed"
+        raise TimeoutError, is_limit ? "timed out after #{deadline} s" : "the scope's deadline (#{deadline} s) has passed"
       end
       raise cancelled if cancelled && (from_above || !scope.cancelled?)
 
-      value
+      cancelled ? nil : value
     end
 
     # Runs the block to its end: whatever cancels the strand is raised afterwards. With a deadline in seconds of its own.
@@ -77,7 +83,7 @@ module Ringspun
     def timeout(seconds, &block)
       raise UsageError, "timeout needs a block" unless block
 
-      scope(deadline: seconds, &block)
+      __scope(seconds, false, true, &block)
     end
   end
 end

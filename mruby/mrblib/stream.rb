@@ -57,8 +57,8 @@ module Ringspun
     # cancellation has come after the first, which the next call or wait raises.
     def write(*strings) = write_all(strings.size == 1 ? strings[0] : joined(strings))
 
-    # The same, each with a LF behind it.
-    def write_line(*lines) = write_all(joined(lines, "\n"))
+    # The same, with a LF after the last.
+    def write_line(*strings) = write_all(joined(strings) << "\n")
 
     def <<(string)
       write_all(string)
@@ -134,9 +134,9 @@ module Ringspun
       line.byteslice(0, size)
     end
 
-    def joined(strings, behind = "")
-      strings.each { |one| raise UsageError, "write: expected Strings, got #{one.inspect}" unless one.is_a?(String) }
-      strings.map { |one| one + behind }.join
+    def joined(strings)
+      strings.each { |one| raise UsageError, "write: expected a String, got #{one.inspect}" unless one.is_a?(String) }
+      strings.join
     end
   end
 

@@ -414,7 +414,8 @@ static inline rs_scope *rsm_run_scope(rsm_machine *machine) {
     return run ? run : &rs_root(&machine->engine)->own;
 }
 
-int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds);
+/* nil: never. Errors name the argument by `what`. */
+int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds, const char *what);
 
 void rsm_init_strand(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 void rsm_init_scope(mrb_state *mrb, struct RClass *module, struct RClass *machine);

@@ -270,7 +270,7 @@ static mrb_value after_await(mrb_state *mrb, rsm_machine *machine, rsm_strand *s
 static mrb_value await(mrb_state *mrb, rsm_machine *machine, rs_list *list, mrb_value within, rsm_epilogue epilogue) {
     rsm_check_boundary(mrb);
     rsm_strand *me = rsm_running(machine);
-    int64_t deadline_ns = rsm_deadline(mrb, machine, within);
+    int64_t deadline_ns = rsm_deadline(mrb, machine, within, "within");
     if (rs_await_begin(&machine->engine, list, deadline_ns) == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
     return rsm_park(mrb, machine, me, epilogue);
 }
@@ -394,7 +394,7 @@ static mrb_value machine_await_fastest(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     mrb_int count = RARRAY_LEN(all);
     rsm_check_boundary(mrb);
-    rsm_deadline(mrb, machine, within); /* raises, before there is anything to undo; so do these */
+    rsm_deadline(mrb, machine, within, "within"); /* raises, before there is anything to undo; so do these */
     for (mrb_int i = 0; i < count; i++) {
         refuse_that_of_strand(mrb, get_here(mrb, machine, mrb_ary_ref(mrb, all, i)), "it has no result");
     }
@@ -411,7 +411,7 @@ static mrb_value machine_await_fastest(mrb_state *mrb, mrb_value self) {
         rs_watch_idle(&wait->watches[i]);
     }
     rsm_strand *me = rsm_running(machine);
-    if (rs_await_begin(&machine->engine, &wait->selector.waiters, rsm_deadline(mrb, machine, within)) == 0) {
+    if (rs_await_begin(&machine->engine, &wait->selector.waiters, rsm_deadline(mrb, machine, within, "within")) == 0) {
         rs_selector_close(&wait->selector);
         rsm_raise_wake(mrb, machine, machine->engine.refusal);
     }

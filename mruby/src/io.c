@@ -193,7 +193,7 @@ static mrb_value after_poll(mrb_state *mrb, rsm_machine *machine, rsm_strand *st
 
 mrb_value rsm_poll(mrb_state *mrb, int fd, uint32_t events, mrb_value within) {
     rsm_machine *machine = rsm_io_machine(mrb);
-    int64_t deadline_ns = rsm_deadline(mrb, machine, within);
+    int64_t deadline_ns = rsm_deadline(mrb, machine, within, "within");
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
     int64_t result = rs_try(&machine->engine, &request);
     if (RS_LIKELY(result >= 0)) return end_inline(mrb, machine, mrb_true_value());

@@ -56,11 +56,11 @@ static rsm_scope *get_open(mrb_state *mrb, mrb_value self) {
 
 static mrb_value machine_open_scope(mrb_state *mrb, mrb_value self) {
     mrb_value deadline;
-    mrb_bool shield;
-    mrb_get_args(mrb, "ob", &deadline, &shield);
+    mrb_bool shield, is_limit;
+    mrb_get_args(mrb, "obb", &deadline, &shield, &is_limit);
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_check_boundary(mrb); /* for its end waits */
-    int64_t deadline_ns = rsm_deadline(mrb, machine, deadline);
+    int64_t deadline_ns = rsm_deadline(mrb, machine, deadline, is_limit ? "timeout" : "deadline");
     rsm_scope *scope = mrb_calloc(mrb, 1, sizeof(*scope));
     scope->object = mrb_data_object_alloc(mrb, rsm_class(mrb, "Scope"), scope, &scope_type);
     if (!rs_reserve_timer(&machine->engine)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
@@ -154,7 +154,7 @@ void rsm_init_scope(mrb_state *mrb, struct RClass *module, struct RClass *machin
     struct RClass *scope = mrb_define_class_under(mrb, module, "Scope", mrb->object_class);
     MRB_SET_INSTANCE_TT(scope, MRB_TT_DATA);
     mrb_undef_class_method(mrb, scope, "new");
-    mrb_define_method(mrb, machine, "__open_scope", machine_open_scope, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, machine, "__open_scope", machine_open_scope, MRB_ARGS_REQ(3));
     mrb_define_method(mrb, scope, "spin", scope_spin, MRB_ARGS_BLOCK());
     mrb_define_method(mrb, scope, "cancel", scope_cancel, MRB_ARGS_NONE());
     mrb_define_method(mrb, scope, "cancelled?", scope_cancelled_p, MRB_ARGS_NONE());

@@ -118,6 +118,11 @@ static mrb_value strand_await(mrb_state *mrb, mrb_value self) {
     return rsm_park(mrb, machine, me, after_join);
 }
 
+/* Machine#__running: the handle of the running strand; of another kind than Strand in the root and in a run of a concurrent proc. */
+static mrb_value machine_running(mrb_state *mrb, mrb_value self) {
+    return rsm_kept(rsm_running(rsm_machine_of(mrb)), RSM_KEPT_OBJECT);
+}
+
 static mrb_value machine_terminate(mrb_state *mrb, mrb_value self) {
     mrb_value handle;
     mrb_get_args(mrb, "o", &handle);
@@ -142,5 +147,6 @@ void rsm_init_strand(mrb_state *mrb, struct RClass *module, struct RClass *machi
     mrb_define_method(mrb, strand, "done?", strand_done_p, MRB_ARGS_NONE());
     mrb_define_method(mrb, machine, "spin", machine_spin, MRB_ARGS_BLOCK());
     mrb_define_method(mrb, machine, "terminate", machine_terminate, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, machine, "__running", machine_running, MRB_ARGS_NONE());
     mrb_define_method(mrb, machine, "__ended", strand_ended, MRB_ARGS_REQ(2));
 }

@@ -57,7 +57,7 @@ int64_t rsm_wait_arguments(mrb_state *mrb, rsm_machine *machine, mrb_int require
     *non_block = count > required && mrb_test(arguments[required]);
     if (mrb_undef_p(seconds) || mrb_nil_p(seconds)) return RS_NEVER;
     if (*non_block) mrb_raise(mrb, E_ARGUMENT_ERROR, "either non_block or a timeout: without a wait there is none");
-    return rsm_deadline(mrb, machine, seconds);
+    return rsm_deadline(mrb, machine, seconds, "timeout");
 }
 
 mrb_value rsm_wait_in(mrb_state *mrb, rsm_machine *machine, rs_list *list, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns,
@@ -190,7 +190,7 @@ static mrb_value condition_wait(mrb_state *mrb, mrb_value self) {
     const mrb_value *arguments = mrb_get_argv(mrb);
     mrb_value mutex = arguments[0], seconds = arguments[1];
     rsm_sync *condition = get(mrb, self, &condition_type);
-    int64_t deadline_ns = rsm_deadline(mrb, condition->machine, seconds);
+    int64_t deadline_ns = rsm_deadline(mrb, condition->machine, seconds, "timeout");
     rsm_check_boundary(mrb);
     if (!mrb_nil_p(mutex)) mutex_unlock(mrb, mutex);
     return rsm_wait_in(mrb, condition->machine, &condition->waiters, RS_WAIT_LIST, 0, deadline_ns, after_signal);

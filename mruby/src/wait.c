@@ -42,26 +42,28 @@ static mrb_float read_seconds(mrb_state *mrb, mrb_value seconds) {
     return not_negative(mrb_as_float(mrb, mrb_ary_entry(parts, 0)) + mrb_as_float(mrb, mrb_ary_entry(parts, 1)));
 }
 
-static mrb_float seconds_of(mrb_state *mrb, mrb_value seconds) {
+static mrb_float seconds_of(mrb_state *mrb, mrb_value seconds, const char *what) {
     mrb_float number = read_seconds(mrb, seconds);
-    if (isnan(number)) mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "expected a number of seconds, got %!v", seconds);
-    return number;
+    if (RS_LIKELY(!isnan(number))) return number;
+    mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "%s: expected a number of seconds, got %!v", what, seconds);
+    return 0;
 }
 
-int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds) {
+int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds, const char *what) {
     if (mrb_nil_p(seconds)) return RS_NEVER;
-    mrb_float number = seconds_of(mrb, seconds);
+    mrb_float number = seconds_of(mrb, seconds, what);
     int64_t span_ns = number < 9e9 ? (int64_t)(number * 1e9) : RS_NEVER;
     return rs_deadline_after(rs_now(&machine->engine), span_ns);
 }
 
-/* 0 or less: until the next turn. `resumable`: Evaluation#resume! may end it. */
+/* 0 or less: until the next turn. `resumable`: it is Kernel#wait, which Evaluation#resume! may end. */
 static mrb_value wait_for(mrb_state *mrb, mrb_value seconds, bool resumable) {
+    const char *what = resumable ? "wait" : "sleep";
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_check_boundary(mrb);
-    if (seconds_of(mrb, seconds) == 0) return give_way(mrb, machine, resumable);
+    if (seconds_of(mrb, seconds, what) == 0) return give_way(mrb, machine, resumable);
     rs_strand *running = rs_running(&machine->engine);
-    uint64_t ticket = rs_park_begin(&machine->engine, RS_WAIT_SLEEP, 0, rsm_deadline(mrb, machine, seconds));
+    uint64_t ticket = rs_park_begin(&machine->engine, RS_WAIT_SLEEP, 0, rsm_deadline(mrb, machine, seconds, what));
     if (ticket == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
     if (resumable) rs_make_resumable(running, ticket);
     return rsm_park(mrb, machine, running->user, rsm_after_wait);

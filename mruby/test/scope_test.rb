@@ -10,6 +10,32 @@ class ScopeTest < Minitest::Test
     assert_equal [1], seen
   end
 
+  def test_a_scope_that_its_own_cancel_cut_short_has_no_value
+    cut_nothing = in_scope do |scope|
+      scope.cancel
+      :value
+    end
+    assert_equal :value, cut_nothing
+    assert_nil(in_scope do |scope|
+      scope.spin { wait(60) }
+      wait(0)
+      scope.cancel
+      :value
+    end)
+    assert_nil(in_scope do |scope|
+      scope.spin { wait(60) }
+      scope.spin { scope.cancel }
+      :value
+    end)
+  end
+
+  def test_a_limit_and_a_deadline_say_which_they_are
+    error = assert_raises(Ringspun::TimeoutError) { machine.timeout(0) { wait(60) } }
+    assert_equal "timed out after 0 s", error.message
+    error = assert_raises(Ringspun::TimeoutError) { machine.scope(deadline: 0) { wait(60) } }
+    assert_equal "the scope's deadline (0 s) has passed", error.message
+  end
+
   def test_a_strand_has_a_value
     in_scope do |scope|
       strand = scope.spin { wait(0) and :value }

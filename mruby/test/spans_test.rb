@@ -45,6 +45,19 @@ class SpansTest < Minitest::Test
     end
   end
 
+  # Which argument it was.
+  NAMES = {
+    sleep: "sleep", timeout: "timeout", scope: "deadline", shield: "deadline", await_resume: "within", await_result: "within",
+    await_fastest: "within", await_readable: "within", mutex: "timeout", semaphore: "timeout", condition: "timeout",
+    pop: "timeout", push: "timeout"
+  }.freeze
+
+  NAMES.each do |name, argument|
+    define_method("test_an_error_names_the_argument_of_#{name}") do
+      assert_equal "#{argument}: expected a number of seconds, got \"1\"", message_of(LIMITS[name], "1")
+    end
+  end
+
   def test_a_span_of_a_programs_own_is_waited_for
     Ringspun::Simulation.run(faults: false) do
       before = machine.now
@@ -74,10 +87,18 @@ class SpansTest < Minitest::Test
 
   # The value in an Array, or the class of the error.
   def outcome(row, span)
-    @opened = []
-    [row.call(self, span)]
+    [tidily { row.call(self, span) }]
   rescue Ringspun::Error, TypeError => error
     error.class
+  end
+
+  def message_of(row, span)
+    assert_raises(Ringspun::UsageError) { tidily { row.call(self, span) } }.message
+  end
+
+  def tidily
+    @opened = []
+    yield
   ensure
     @opened.each { |object, close| close.call(object) }
   end

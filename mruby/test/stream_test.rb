@@ -95,7 +95,9 @@ class StreamTest < Minitest::Test
 
   def test_lines
     with_pipe do |reader, writer|
-      writer.write_line("one", "two\r", "")
+      assert_equal 4, writer.write_line("o", "ne")
+      writer.write_line("two\r")
+      assert_equal 1, writer.write_line
       writer << "three"
       writer.close
       lines = []

@@ -172,7 +172,7 @@ module Ringspun
 
     # Methods of IO that a stream does not have, and those that it has instead, which differ in detail.
     INSTEAD = {
-      puts: "write_line, which adds a line's end to each", print: "write", printf: "write(format(...))",
+      puts: "write_line, which adds a line's end to the last", print: "write", printf: "write(format(...))",
       putc: "write", syswrite: "write", write_nonblock: "write, which waits until there is room",
       gets: "read_line, which leaves the line's end out unless told chomp: false", readline: "read_line",
       readlines: "each_line.to_a", each: "each_line", getc: "read(1)", getbyte: "read(1)",
