@@ -10,6 +10,7 @@ module Ringspun
 end
 
 # Each room knows only those before it.
+require_relative "jobs/words"
 require_relative "jobs/errors"
 require_relative "jobs/entry/arguments"
 require_relative "jobs/entry/backtrace"

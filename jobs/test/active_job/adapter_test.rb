@@ -87,7 +87,7 @@ class ActiveJobAdapterTest < ActiveJobCase
     @storage.answers = [nil, Jobs::StorageError.new("it is full"), nil]
     jobs = %w[Ada Bob Eve].map { |name| Greeting.new(name) }
     error = assert_raises(Jobs::BulkError) { ActiveJob.perform_all_later(jobs) }
-    assert_equal "1 of 3 jobs are not stored, or not for certain: it is full", error.message
+    assert_equal "1 of 3 jobs is not stored, or not for certain: it is full", error.message
     assert_equal [true, false, true], jobs.map(&:successfully_enqueued?)
     assert_equal [nil, "it is full", nil], jobs.map { |job| job.enqueue_error&.message }
     assert_instance_of ActiveJob::EnqueueError, jobs[1].enqueue_error
@@ -149,7 +149,7 @@ class ActiveJobAdapterTest < ActiveJobCase
     many = [Greeting.new("Bob"), Other.new]
     assert_nil ActiveJob.perform_all_later(many)
     assert_equal [true, false], many.map(&:successfully_enqueued?)
-    assert_equal ["cut", "1 of 2 jobs are not stored, or not for certain: it is full"], reports.all.map(&:first)
+    assert_equal ["cut", "1 of 2 jobs is not stored, or not for certain: it is full"], reports.all.map(&:first)
     names = ["#{Greeting} #{seen.job_id}", "#{Other} #{many.last.job_id}"]
     assert_equal names, reports.all.flat_map { |_, rest| rest[:context][:jobs] }
     ways = reports.all.map { |_, rest| rest.values_at(:handled, :severity, :source) }

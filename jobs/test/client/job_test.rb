@@ -35,7 +35,7 @@ class JobTest < Minitest::Test
     { { quee: "a" } => /no option :quee; there are queue, retry/, { queue: "" } => /queue must be/, { queue: 5 } => /got 5/,
       { queue: "\xff" } => /queue must be/, { retry: -1 } => /retry must be/, { retry: "yes" } => /retry must be/,
       { retry_queue: "" } => /retry_queue/, { retry_for: 0 } => /retry_for must be/,
-      { keep_result: 1e17 } => /keep_result must be at most 31622400 seconds, a year/,
+      { keep_result: 1e17 } => /keep_result must be at most 31622400 s, a year/,
       { dead: nil } => /dead must be/, { backtrace: 0 } => /backtrace must be/,
       { unique_for: 0 } => /unique_for must be/, { unique_for: "60" } => /unique_for/, { unique_until: :end } => /success, start/,
       { deaths: -1 } => /deaths must be how often/,

@@ -190,7 +190,7 @@ module RailsTransactions
       end
     RUBY
     assert_equal [true, "no"], error.first(2)
-    assert_match(/the transaction is committed, but these jobs are not stored, or not for certain: LateJob \S+: no/, error.last)
+    assert_match(/the transaction is committed, but this job is not stored, or not for certain: LateJob \S+: no/, error.last)
     assert_empty waiting
   end
 

@@ -68,7 +68,7 @@ class WebBrowserTest < Minitest::Test
       refute_includes text, "All on this page"
       page.at_css("input[name=key]").click
       page.at_css("button[value=retry]:not(details button)").click
-      @browser.soon("it is retried") { text.include?("1 in their queues now.") }
+      @browser.soon("it is retried") { text.include?("1 enqueued.") }
       assert_equal 2, @storage.stats[:retries]
       @browser.go("/queues")
       page.at_css("button[aria-label='Pause mail']").click
@@ -89,7 +89,7 @@ class WebBrowserTest < Minitest::Test
       page.keyboard.type([:shift, :tab], [:shift, :tab], :space)
       assert_equal 3, page.evaluate("document.querySelectorAll('input[name=key]:checked').length")
       page.keyboard.type(:tab, :enter)
-      @browser.soon("they are retried") { text.include?("3 in their queues now.") }
+      @browser.soon("they are retried") { text.include?("3 enqueued.") }
       assert_equal 0, @storage.stats[:retries]
     end
   end

@@ -65,7 +65,7 @@ class WebPagesTest < WebCase
     push(at: Time.now.to_f + 3600)
     assert_match(/Work 1 in 59 min default/, text("/scheduled"))
     pressed = press("/jobs?place=scheduled", act: "retry", key: keys("/scheduled"))
-    assert_equal ["/scheduled", "1 in their queues now."], told(pressed)
+    assert_equal ["/scheduled", "1 enqueued."], told(pressed)
     assert_equal [1, 0, 0, 0], sizes
   end
 
@@ -78,7 +78,7 @@ class WebPagesTest < WebCase
     assert_match(/no error is told .*Fatal: x{290,300}…/, dead)
     assert_equal 2, keys("/dead").size
     told(press("/jobs?place=retries", act: "kill", key: keys("/retries")))
-    assert_equal ["/dead", "3 in their queues now."], told(press("/jobs?place=dead", act: "retry", key: keys("/dead")))
+    assert_equal ["/dead", "3 enqueued."], told(press("/jobs?place=dead", act: "retry", key: keys("/dead")))
     assert_equal [3, 0, 0, 0], sizes
   end
 
@@ -146,8 +146,8 @@ class WebPagesTest < WebCase
   def test_all_retries_at_once
     3.times { |number| put(:retry, "j#{number}") }
     memory.push([Storage::Push.new(queue: "default", entry: "no job", at: 5)])
-    assert_equal ["/scheduled", "0 in their queues now."], told(press("/all?place=scheduled", act: "retry"))
-    assert_equal ["/retries", "3 in their queues now."], told(press("/all?place=retries", act: "retry"))
+    assert_equal ["/scheduled", "0 enqueued."], told(press("/all?place=scheduled", act: "retry"))
+    assert_equal ["/retries", "3 enqueued."], told(press("/all?place=retries", act: "retry"))
     assert_equal [3, 1, 0, 0], sizes
   end
 

@@ -280,7 +280,7 @@ class WorkerBackoffTest < Minitest::Test
       until_done
       assert_operator machine.now - began, :<, 10
       assert_equal({ 1 => 1 }, @runs)
-      assert_match(/1 jobs were in flight here without an answer/, lines.to_s)
+      assert_match(/1 job was in flight here without an answer/, lines.to_s)
     end
   end
 

@@ -43,7 +43,8 @@ module Ringspun
 
       def initialize(results)
         errors = results.grep(Exception)
-        super("#{errors.size} of #{results.size} jobs are not stored, or not for certain: #{errors.first&.message}")
+        super("#{errors.size} of #{Words.count(results.size, "job")} #{Words.noun(errors.size, "is", "are")} not stored, or " \
+              "not for certain: #{errors.first&.message}")
         @results = results
       end
     end
@@ -56,7 +57,7 @@ module Ringspun
       attr_reader :seconds
 
       def initialize(seconds)
-        super("the job snoozes for #{seconds} s, which only a worker can handle")
+        super("the job snoozes for #{Words.duration(seconds)}, which only a worker can handle")
         @seconds = seconds
       end
     end

@@ -78,7 +78,7 @@ module Ringspun
       # @yieldparam member [Object] in the child, in a strand of its own
       # @return [Group]
       # @since 0.1.0
-      def group(members, title: "#{members.size} jobs", quiet: nil, settled: nil, &block)
+      def group(members, title: Words.count(members.size, "job"), quiet: nil, settled: nil, &block)
         Group.new(members, title:, quiet:, settled:, log: @log, grace: @grace, &block)
       end
 

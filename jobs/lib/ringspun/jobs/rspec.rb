@@ -93,7 +93,7 @@ module Ringspun
 
         # @api private
         def failure_message
-          "expected #{@count || "a"} job#{"s" if @count && @count != 1} #{@query}, found #{@found.size}; #{Query.list(@records)}"
+          "expected #{@count ? Words.count(@count, "job") : "a job"} #{@query}, found #{@found.size}; #{Query.list(@records)}"
         end
 
         # @api private

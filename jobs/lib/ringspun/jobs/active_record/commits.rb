@@ -167,7 +167,8 @@ module Ringspun
           end
 
           def unstored(jobs)
-            "the transaction is committed, but these jobs are not stored, or not for certain: #{list(jobs)}"
+            "the transaction is committed, but #{Words.noun(jobs.size, "this job is", "these jobs are")} not stored, or not " \
+              "for certain: #{list(jobs)}"
           end
         end
       end

@@ -74,7 +74,7 @@ module Ringspun
 
       def keep_result(name, value)
         most = Storage::RESULT_SECONDS_MAX
-        span(name, value).then { |seconds| seconds <= most ? seconds : refuse(name, value, "at most #{most} seconds, a year") }
+        span(name, value).then { |seconds| seconds <= most ? seconds : refuse(name, value, "at most #{most} s, a year") }
       end
 
       def deaths(name, value)

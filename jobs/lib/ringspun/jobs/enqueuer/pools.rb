@@ -92,8 +92,8 @@ module Ringspun
         def with_connection(&)
           @lender.lend(@timeout, &)
         rescue Lender::TimeoutError
-          raise PoolTimeoutError, "none of #{@size} connections was free within #{@timeout} s; make the pool larger, or take " \
-                                  "the strategy :group_commit"
+          raise PoolTimeoutError, "none of the pool's connections (#{@size}) was free within #{Words.duration(@timeout)}; make " \
+                                  "the pool larger, or take the strategy :group_commit"
         end
       end
       private_constant :Pooled, :NamedPool, :Single, :Pool

@@ -178,7 +178,7 @@ module Ringspun
       end
 
       def begin_to_stop(name)
-        @log.event(:info, "all workers end; running jobs have #{@config.timeout} s", signal: name)
+        @log.event(:info, "all workers end; running jobs have #{Words.duration(@config.timeout)}", signal: name)
         @stopping = true
         @stop_wanted.broadcast
         signal(:TERM)

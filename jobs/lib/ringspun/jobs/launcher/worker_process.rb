@@ -92,7 +92,7 @@ module Ringspun
       end
 
       def stop(name)
-        @log.event(:info, "the worker ends; running jobs have #{@config.timeout} s", signal: name, node: @node)
+        @log.event(:info, "the worker ends; running jobs have #{Words.duration(@config.timeout)}", signal: name, node: @node)
         end_worker
       end
 

@@ -19,8 +19,8 @@ module Ringspun
           return if pool.nil? || pool.size >= concurrency
 
           name = pool.db_config.name
-          "the pool of the database #{name} has #{pool.size} connections for #{concurrency} jobs at once, so jobs wait for " \
-            "one and may fail: set #{setting}: #{concurrency} for #{name} in config/database.yml, or " \
+          "the pool of the database #{name} has #{Words.count(pool.size, "connection")} for #{Words.count(concurrency, "job")} " \
+            "at once, so jobs wait for one and may fail: set #{setting}: #{concurrency} for #{name} in config/database.yml, or " \
             "concurrency: #{pool.size} in config/ringspun-jobs.yml"
         end
 

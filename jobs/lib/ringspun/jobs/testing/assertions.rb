@@ -33,7 +33,7 @@ module Ringspun
           found = query.among(records)
           right = count ? found.size == count : found.any?
           assert right, lambda {
-            "expected #{count || "a"} job#{"s" if count && count != 1} #{query}, found #{found.size}; #{Query.list(records)}"
+            "expected #{count ? Words.count(count, "job") : "a job"} #{query}, found #{found.size}; #{Query.list(records)}"
           }
           found.map(&:to_h)
         end

@@ -33,7 +33,7 @@ module Ringspun
         def draw(markup)
           markup.svg(class: "chart", viewBox: "0 0 #{WIDTH} #{HEIGHT}", role: "img", aria_label: summary) do
             [0, @top / 2.0, @top].each { |value| rule(markup, value) }
-            markup.text("#{(@seconds / 60).round} min ago", x: LEFT, y: HEIGHT - 6)
+            markup.text("#{Words.duration(@seconds)} ago", x: LEFT, y: HEIGHT - 6)
             markup.text("now", x: WIDTH - 4, y: HEIGHT - 6, class: "end")
             @lines.each_value.with_index(1) do |points, number|
               markup.polyline(class: "line-#{number}", points: points.map { |point| place(point) }.join(" "))

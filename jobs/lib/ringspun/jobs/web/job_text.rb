@@ -116,7 +116,7 @@ module Ringspun
           value.inspect
         end
 
-        def cut(text) = text.size > LONG ? "#{text[0, LONG]}… (#{text.bytesize} bytes in all)" : text
+        def cut(text) = text.size > LONG ? "#{text[0, LONG]}… (#{Words.count(text.bytesize, "byte")} in all)" : text
       end
       private_constant :JobText
     end

@@ -105,7 +105,8 @@ module Ringspun
 
         # Orphans from the quarantine go back: its places may all be taken.
         def found(orphans)
-          @setup.log.event(:warn, "#{orphans.size} jobs were in flight here without an answer that says so", node: @setup.node)
+          @setup.log.event(:warn, "#{Words.count(orphans.size, "job")} #{Words.noun(orphans.size, "was", "were")} in flight " \
+                                  "here without an answer that says so", node: @setup.node)
           quarantined, others = orphans.partition { |fetched| fetched.queue == Storage::QUARANTINE }
           quarantined.each { |fetched| @processor.give_back(fetched) }
           @fetcher.found(others)

@@ -157,7 +157,7 @@ module Ringspun
           %w[enqueued_at at].each { |field| job.delete(field) }
           job["queue"] = Retrying.queue_of(job, fetched.queue)
           change = Storage::Failure.new(fetched.queue, fetched.token, job["jid"], :schedule, Wire.dump(job), seconds)
-          Outcome.new(change, :snoozed, nil, "again in #{seconds.round} s")
+          Outcome.new(change, :snoozed, nil, "again in #{Words.duration(seconds)}")
         end
 
         # Libraries wrap the exception that interrupts them.

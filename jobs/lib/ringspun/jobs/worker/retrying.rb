@@ -173,7 +173,7 @@ module Ringspun
           return exhausted(fetched, job, error, klass) if delay == :dead
 
           change = Storage::Failure.new(fetched.queue, fetched.token, job["jid"], :retry, Wire.dump(job), delay)
-          Outcome.new(change, :retry, error, "retry in #{delay.round} s")
+          Outcome.new(change, :retry, error, "retry in #{Words.duration(delay)}")
         end
 
         def delay_of(klass, count, error, job)

@@ -95,7 +95,7 @@ module Ringspun
 
           @shown ||= begin
             job = Wire.parse_to_change(entry).slice(*SHOWN)
-            Wire.dump({ **job, "args" => ["#{entry.bytesize} bytes in all"] }).scrub
+            Wire.dump({ **job, "args" => ["#{Words.count(entry.bytesize, "byte")} in all"] }).scrub
           end
         end
 

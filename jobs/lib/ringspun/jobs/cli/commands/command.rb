@@ -100,7 +100,7 @@ module Ringspun
 
         def say(line) = @output.puts(Command.printable(line).rstrip)
 
-        def jobs(count) = count == 1 ? "1 job" : "#{count} jobs"
+        def jobs(count) = Words.count(count, "job")
 
         def table(head, rows)
           return if rows.empty?

@@ -66,7 +66,7 @@ module Ringspun
         end
 
         def cells(row)
-          latency = row["latency"] && "#{row["latency"].round(1)} s"
+          latency = row["latency"] && Words.duration(row["latency"])
           [row["queue"], row["size"], latency, row["processes"], ("paused" if row["paused"])]
         end
       end
@@ -83,7 +83,7 @@ module Ringspun
           nodes = @storage.nodes
           wrong = [*@storage.risks, *("no worker runs" if nodes.empty?), *unserved(nodes)]
           json? ? tell({ "processes" => nodes.size, "wrong" => wrong }) : wrong.each { |line| say(line) }
-          say("#{nodes.size} #{nodes.size == 1 ? "process" : "processes"}, nothing is wrong") unless json? || wrong.any?
+          say("#{Words.count(nodes.size, "process", "processes")}, nothing is wrong") unless json? || wrong.any?
           wrong.empty? ? SUCCESS : FAILURE
         end
 

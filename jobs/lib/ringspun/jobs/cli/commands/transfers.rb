@@ -102,7 +102,7 @@ module Ringspun
 
         private
 
-        def imported = "#{jobs(@stored)} imported, #{@there} #{@there == 1 ? "was" : "were"} there"
+        def imported = "#{jobs(@stored)} imported, #{@there} #{Words.noun(@there, "was", "were")} there"
 
         def from(path)
           return yield(@input) if [nil, "-"].include?(path)
@@ -121,7 +121,7 @@ module Ringspun
 
           [place, Storage::Stored.new(nil, entry, at)]
         rescue StandardError
-          refuse("line #{number} is none of an export; before it #{jobs(@stored)} #{@stored == 1 ? "was" : "were"} imported")
+          refuse("line #{number} is none of an export; before it #{jobs(@stored)} #{Words.noun(@stored, "was", "were")} imported")
         end
 
         def jids_there

@@ -54,7 +54,7 @@ module Ringspun
 
           def rate(name) = @history.rate(name)&.then { |rate| format(" (%.1f/s)", rate) }
 
-          def number(integer) = integer.to_s.gsub(/(?<=\d)(?=(\d{3})+\z)/, ",")
+          def number(integer) = Words.number(integer)
 
           # A section that needs less than its share leaves the rest to those after it.
           def shared(sections, room)
@@ -77,7 +77,7 @@ module Ringspun
             sizes = @sample.stats[:queues]
             rows = @sample.queues.sort_by { |queue| [-sizes.fetch(queue, 0), queue] }.map do |queue|
               latency = @sample.latencies[queue]
-              [queue, sizes.fetch(queue, 0), latency && format("%.1f s", latency), ("paused" if @sample.paused.include?(queue))]
+              [queue, sizes.fetch(queue, 0), latency && Words.duration(latency), ("paused" if @sample.paused.include?(queue))]
             end
             table(["queue", "waiting", "latency", nil], rows)
           end
@@ -93,7 +93,7 @@ module Ringspun
           def running
             rows = @work.map do |run|
               job = job_of(run.entry)
-              ["#{[@sample.time - run.began_at, 0].max.round} s", job["jid"], job["wrapped"] || job["class"], run.queue,
+              [Words.duration([@sample.time - run.began_at, 0].max), job["jid"], job["wrapped"] || job["class"], run.queue,
                Command.printable(JSON.generate(job["args"]))[0, 200]]
             end
             table(%w[runs jid class queue arguments], rows)
@@ -108,7 +108,7 @@ module Ringspun
           def classes
             rows = @measured.sort_by { |measure| -measure.processed }.map do |measure|
               *numbers, half, most = class_of(measure).values
-              [*numbers, "#{half} ms", "#{most} ms"]
+              [*numbers, *[half, most].map { |limit| limit && Words.duration(limit / 1000.0) }]
             end
             table(["class, since ever", "runs", "failed", "50 % below", "95 % below"], rows)
           end

@@ -49,7 +49,7 @@ module Ringspun
               @offset = missing
               super(true, size - bytes) if strict && bytes < size
             rescue TimeoutError
-              raise ::RedisClient::ReadTimeoutError, "Waited #{@read_timeout} seconds"
+              raise ::RedisClient::ReadTimeoutError, "no answer within #{Words.duration(@read_timeout)}"
             end
           end
           private_constant :ByMachine

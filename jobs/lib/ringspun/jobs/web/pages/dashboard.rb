@@ -45,9 +45,7 @@ module Ringspun
           end
           chart("Throughput", { "processed" => done, "of these failed" => failed }) { |value| "#{short(value)}/s" }
           waits = line.map { |one| [one.time, one.latencies.values.compact.max || 0] }
-          chart("Latency of the slowest queue", { "the next job has waited" => waits }) do |value|
-            value.zero? ? "0 s" : duration(value)
-          end
+          chart("Latency of the slowest queue", { "the next job has waited" => waits }) { |value| duration(value) }
         end
 
         def chart(title, lines, &)

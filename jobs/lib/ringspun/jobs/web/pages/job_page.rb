@@ -115,7 +115,7 @@ module Ringspun
             m.p("Not among the #{count(@looked, "job")} that were looked at; there are more.")
             m.p { m.a("Look on", href: url("/job", jid: @jid, cursor: @cursor, looked: @looked)) }
           elsif @looked || @jid.nil?
-            looked = @looked == 1 ? "1 job was" : "#{number(@looked)} jobs were"
+            looked = "#{count(@looked, "job")} #{Words.noun(@looked, "was", "were")}"
             m.p("It is nowhere: it is done, or was deleted, or never was. #{looked} looked at.")
           else
             m.p("It is not there any more: it has moved on, or somebody has taken it.")

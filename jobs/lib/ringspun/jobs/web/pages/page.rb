@@ -20,14 +20,13 @@ module Ringspun
 
         # What has happened, for whoever has pressed a button.
         NOTICES = {
-          "retry" => "in their queues now", "kill" => "among the dead now", "delete" => "deleted", "cancel" => "asked to end",
+          "retry" => "enqueued", "kill" => "among the dead now", "delete" => "deleted", "cancel" => "asked to end",
           "pause" => "paused", "resume" => "going on", "clear" => "deleted", "quiet" => "told to fetch no more jobs",
           "stop" => "told to stop"
         }.freeze
 
         # What shows nothing: spaces of any kind, and marks for how text is laid out.
         BLANK = /\A[\p{Space}\p{Cf}]*\z/
-        UNITS = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]].freeze
 
         # @param view [View]
         def initialize(view)
@@ -180,7 +179,7 @@ module Ringspun
         end
 
         # @return [String] as "1 job" or "2 jobs"
-        def count(value, one, many = "#{one}s") = "#{number(value)} #{value == 1 ? one : many}"
+        def count(value, one, many = "#{one}s") = "#{number(value)} #{Words.noun(value, one, many)}"
 
         # @return [String] the name of a queue; in quotes where else there would be nothing to see or to click
         def shown(queue)
@@ -190,14 +189,9 @@ module Ringspun
 
         def queue_link(queue) = m.a(shown(queue), href: url("/queue", place: "queue", queue: queue))
 
-        def number(value) = value.to_i.to_s.gsub(/(?<=\d)(?=(\d{3})+\z)/, ",")
+        def number(value) = Words.number(value)
 
-        def duration(seconds)
-          return "unknown" unless seconds
-
-          size, unit = UNITS.find { |each, _| seconds.abs >= each * 2 } || UNITS.last
-          "#{seconds.abs < 10 && size == 1 ? seconds.abs.round(1) : number(seconds.abs / size)} #{unit}"
-        end
+        def duration(seconds) = seconds ? Words.duration(seconds) : "unknown"
 
         # @param at [Float, nil] seconds since the epoch
         def time(at)

@@ -32,7 +32,7 @@ module Ringspun
           cell("Busy", "#{number(node["busy"])} of #{number(node["concurrency"])}", kind: "number")
           cell("Serves", [*node["queues"]].map { |queue| shown(queue) }.join(", "))
           cell("Memory", "#{number(node["rss"].to_i / 1024)} MB", kind: "number")
-          cell("Storage answers in", "#{(node["rtt_us"].to_i / 1000.0).round(1)} ms", kind: "number")
+          cell("Storage answers in", duration(node["rtt_us"].to_i / 1e6), kind: "number")
           cell("Started") { time(Wire.seconds(node["started_at"])) }
           cell("Actions") do
             form("/processes", node: name) do

@@ -57,7 +57,7 @@ module Ringspun
           end
 
           def title(suspects)
-            return "#{suspects.size} jobs" unless suspects.one?
+            return Words.count(suspects.size, "job") unless suspects.one?
 
             suspects.first.run.then { |run| "#{run.class_name} #{run.jid}" }
           end

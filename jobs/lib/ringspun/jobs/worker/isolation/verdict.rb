@@ -38,7 +38,7 @@ module Ringspun
             lost = suspect.trials.isolated - suspect.trials.deaths - 1
             return if lost < @config.worker_deaths
 
-            give_up(suspect, WorkerDiedError.new("its worker has died while it ran isolated, #{lost} times"))
+            give_up(suspect, WorkerDiedError.new("its worker has died while it ran isolated, #{Words.times(lost)}"))
           end
 
           # The child in which it ran isolated has ended.
@@ -48,7 +48,7 @@ module Ringspun
             deaths = suspect.trials.deaths + 1
             return suspect.answer(once_more(suspect, fate)) if deaths < @retrying.deaths(suspect.run.job)
 
-            give_up(suspect, DiedError.new("the process in which it ran isolated has ended (#{fate}), #{deaths} times"))
+            give_up(suspect, DiedError.new("the process in which it ran isolated has ended (#{fate}), #{Words.times(deaths)}"))
           end
 
           # Something else than its job has failed.
