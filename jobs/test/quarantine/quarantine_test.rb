@@ -212,6 +212,17 @@ class QuarantineTest < Minitest::Test
     end
   end
 
+  # Else it would hold up others once more in each half. It may do something at its end, which gives the next one its turn.
+  def test_one_that_was_cut_short_just_before_the_child_dies_is_told
+    ended, ending = run_group("a", "b", "c") do |member|
+      nil while member.name == "a"
+      Process.kill(:KILL, Process.pid) if member.name == "b"
+    ensure
+      Ringspun.shield { sleep 0.1 } if member.name == "a"
+    end
+    assert_equal [{ "a" => :held }, "SIGKILL", true], [ended, ending.fate, ending.died?]
+  end
+
   # The others have begun before and go on afterwards.
   def test_one_that_holds_the_thread_is_cut_short
     told do |reader, writer|
@@ -566,6 +577,20 @@ class QuarantineTest < Minitest::Test
     log.logger.close
     file.close
     File.unlink(file.path)
+  end
+
+  # The next one has its turn as soon as the first has ended, and nothing may come between that end and its result.
+  def test_what_has_ended_just_before_the_child_dies_is_told
+    ended = {}
+    lines = logged do |log, quarantine|
+      group = quarantine.group(%w[a b].map { |name| Member.new(name) }) do |member|
+        Process.kill(:KILL, Process.pid) if member.name == "b"
+        log.event(:info, "by a")
+        "x" * 50_000
+      end
+      group.run { |member, value| ended[member.name] = value }
+    end
+    assert_equal [["a"], 1], [ended.keys, lines.grep(/by a\z/).size]
   end
 
   def test_what_the_child_logs_is_in_the_same_log

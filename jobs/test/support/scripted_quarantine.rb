@@ -44,8 +44,12 @@ class ScriptedQuarantine
 
     private
 
-    # When those of `ended` have; or for the sake of the one that is `held`.
+    # When those of `ended` have, or when the one that is `cut` was cut short; or for the sake of the one that is `held`.
     def end_early(deed, &)
+      if deed[:cut]
+        yield find(deed[:cut]), Ringspun::Jobs::Quarantine::Group::HELD
+        return Ending.new("SIGKILL", false, false)
+      end
       return Ending.new("SIGKILL", false, true, find(deed[:held])) unless deed[:ended]
 
       perform(deed[:ended].map { |jid| find(jid) }, &)

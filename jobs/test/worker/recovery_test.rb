@@ -52,6 +52,21 @@ class WorkerRecoveryTest < Minitest::Test
     assert_match(/warn jobs=41 a child in quarantine has ended \(SIGKILL\): its jobs run anew in halves/, lines.to_s)
   end
 
+  # One that never ends holds up one child, and not each half in which the other one is.
+  def test_a_poison_job_beside_one_that_never_ends
+    on("endless") { machine.sleep(100_000) }
+    names = (1..40).map { |number| "innocent #{number}" }
+    deed = ->(jids) { jids.include?("endless") && jids.size > 1 ? { cut: "endless" } : (:die if jids.include?("poison")) }
+    with_quarantine(deed, queues: %w[other], concurrency: 100, timeout: 1) do
+      died(entry("endless", jid: "endless"), *names.map { |name| note(name) }, note("poison"))
+      began = machine.now
+      yield_slowly { storage.stats[:dead] == 1 && @runs.size == 40 }
+      # The lease, the next look for dead processes, and a second for each of 7 halvings and 3 deaths.
+      assert_operator machine.now - began, :<, 12 + 4 + 6 + 10
+      assert_equal [42, 1], (@quarantine.begun.select { |jids| jids.include?("endless") }.map(&:size))
+    end
+  end
+
   def test_two_poison_jobs_among_many
     with_quarantine(->(jids) { :die if jids.grep(/poison/).any? }, queues: %w[other], concurrency: 100) do
       died(*(1..20).map { |number| note(number.to_s) }, note("poison 1"), note("poison 2"))

@@ -9,7 +9,8 @@ module Ringspun
       # one of its jobs holds up the others and cannot be cut short.
       #
       # The child writes to two pipes. `results` gets the results of jobs. `notes` gets short lines: a heartbeat twice a second,
-      # which job begins, that all of them have had a turn, which one holds the thread, and that the child got a TERM.
+      # which job begins, that all of them have had a turn, which one holds the thread, which one is cut short, and that the
+      # child got a TERM.
       class Group
         # How the child has ended. `fate`: "SIGKILL", "exit 3". `told`: by a TERM, which may have been sent to all processes of
         # the program. `broken_up`: by its parent, and not by a job. `held`: the member because of which the parent did that.
@@ -42,6 +43,7 @@ module Ringspun
           @terminated = @broken_up = @settled = false
           @when_settled = settled
           @orders = [] # before there is a child
+          @cut = []
         end
 
         # Starts the child, and returns when it has ended. May be called once. May switch strands.
@@ -122,6 +124,7 @@ module Ringspun
           end
           take(text << rest(results))
           rest(notes).each_line { |line| heed(line) }
+          @cut.each { |member| ended(member, HELD) } unless @broken_up || @terminated
           fate
         end
 
@@ -179,6 +182,7 @@ module Ringspun
           case line[0]
           when GroupProcess::BEGUN then @begun = member_of(line)
           when GroupProcess::HELD then return :held
+          when GroupProcess::CUT then @cut << member_of(line)
           when GroupProcess::TERMINATED then @terminated = true
           when GroupProcess::SETTLED then settle
           end

@@ -30,6 +30,7 @@ module Ringspun
         HELD = "h"
         TERMINATED = "t"
         SETTLED = "s"
+        CUT = "c"
 
         # The line that the parent writes when the worker begins no more jobs.
         QUIET = "quiet\n"
@@ -193,6 +194,7 @@ module Ringspun
           return unless index && @performing[index] && strand.equal?(running)
 
           @cut[index] = true
+          note("#{CUT}#{index}") # now, for at its end it may let another one begin, which ends this process before its result
           @machine.terminate(@strands[index]) # or it could wait in an `ensure`
           raise Cancelled, "it holds up others"
         end
