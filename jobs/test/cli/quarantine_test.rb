@@ -125,6 +125,26 @@ class QuarantineCommandTest < CommandCase
     assert_equal 0, second.finish.exitstatus, second.lines.join
   end
 
+  # Nobody knows how far it had come, also where another one has ended its process.
+  def test_an_innocent_neighbour_that_is_not_tried_again_runs_once
+    push("Wait", "once", retry: 0)
+    push("Wait", "again", retry: 1)
+    push("Poison", "poison", ringspun_deaths: 1)
+    first = worker
+    yield_until("all have begun") { sleep(0.01) && call("LRANGE", "begun", 0, -1).uniq.size == 3 }
+    let_go("Poison")
+    first.wait
+    let_go("Wait")
+    second = worker
+    second.await(/jid=once .*its process ended while it ran.* dead$/)
+    yield_until("the others are done") { sleep(0.01) && storage.stats.values_at(:enqueued, :in_flight) == [0, 0] }
+    assert_equal [%w[again poison], %w[once poison]], [ended, storage.scan(:dead, 0, 9).map { |job| JSON.parse(job.entry)["jid"] }.sort]
+    assert_equal 1, call("LRANGE", "begun", 0, -1).count("once")
+    storage.retry_now(:dead, storage.scan(:dead, 0, 9).select { |job| job.entry.include?(%("jid":"once")) }.map(&:token))
+    second.await(/jid=once .*done$/)
+    assert_equal 0, second.finish.exitstatus, second.lines.join
+  end
+
   def test_poison_jobs_among_many
     push("Wait", *NAMES)
     push("Poison", "poison1", "poison2")

@@ -9,6 +9,11 @@ module Ringspun
         # Workers have ended while they ran a job isolated, so often that the job will not run again.
         class WorkerDiedError < Error; end
 
+        # Why a job that is not tried again is dead. Another job may have ended the process: nobody knows.
+        NOT_AGAIN = "its process ended while it ran, by this job's fault or another's: how far it had come nobody knows, and it is " \
+                    "not to be tried again (retry: 0 or false, or deaths: 0), so it does not run twice; retry it by hand if it may"
+        private_constant :NOT_AGAIN
+
         # Decides what becomes of an isolated suspect that has ended its child or its worker.
         #
         # @api private
@@ -29,7 +34,7 @@ module Ringspun
           def at_once(suspect)
             return false unless @retrying.deaths(suspect.run.job).zero?
 
-            give_up(suspect, DiedError.new("its process has ended while it ran, and it is not run again"))
+            give_up(suspect, DiedError.new(NOT_AGAIN))
             true
           end
 
