@@ -138,9 +138,10 @@ class QuarantineCommandTest < CommandCase
     second = worker
     second.await(/jid=once .*its process ended while it ran.* dead$/)
     yield_until("the others are done") { sleep(0.01) && storage.stats.values_at(:enqueued, :in_flight) == [0, 0] }
-    assert_equal [%w[again poison], %w[once poison]], [ended, storage.scan(:dead, 0, 9).map { |job| JSON.parse(job.entry)["jid"] }.sort]
+    dead = storage.scan(:dead, 0, 9)
+    assert_equal [%w[again poison], %w[once poison]], [ended, dead.map { |job| JSON.parse(job.entry)["jid"] }.sort]
     assert_equal 1, call("LRANGE", "begun", 0, -1).count("once")
-    storage.retry_now(:dead, storage.scan(:dead, 0, 9).select { |job| job.entry.include?(%("jid":"once")) }.map(&:token))
+    storage.retry_now(:dead, dead.select { |job| job.entry.include?(%("jid":"once")) }.map(&:token))
     second.await(/jid=once .*done$/)
     assert_equal 0, second.finish.exitstatus, second.lines.join
   end

@@ -45,6 +45,33 @@ class WorkerPollerTest < Minitest::Test
     end
   end
 
+  # From when a job is due until it begins: one look moves it into its queue, and the wait that lies at the queue brings it. No
+  # poll is between them and no second look, so it comes as late as these answers take.
+  def test_the_way_of_a_job_that_is_due
+    times, calls = note_calls(:due, :fetch)
+    on("flaky") { calls << :runs && times << machine.now && times.size < 26 && raise("not yet") }
+    with_worker do
+      machine.sleep(10)
+      push_entry(entry("flaky").sub("Worked::Task", "WorkerPollerTest::Soon"))
+      until_done
+    end
+    assert_equal 26, times.size
+    late = times.each_cons(2).map { |one, other| other - one - 0.2 }
+    assert_operator late.max, :<, 0.000_5
+    assert_equal [[:runs, :due, :due]], calls.slice_before(:runs).to_a[1..-2].uniq, "one finds when it is due, one moves it"
+  end
+
+  # @return [Array(Array, Array)] the second has the names of these verbs, as they are called
+  def note_calls(*verbs)
+    calls = []
+    memory = Storage::Memory.new(clock: -> { machine.now })
+    verbs.each do |verb|
+      memory.define_singleton_method(verb) { |*all, **options| calls << verb && super(*all, **options) }
+    end
+    @storage = Faulty.new(memory)
+    [[], calls]
+  end
+
   # Other clients tell nobody.
   def test_what_nobody_was_told_of_comes_with_the_next_look
     define_note

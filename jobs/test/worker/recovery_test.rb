@@ -217,7 +217,8 @@ class WorkerRecoveryTest < Minitest::Test
       assert_equal [{ "innocent" => 1, "for" => 1 }, { dead: 2, done: 2 }], [@runs, worker.counts]
       jobs = dead.to_h { |text| JSON.parse(text).then { |job| [job["jid"], job.values_at("error_class", "queue")] } }
       assert_equal %w[never zero].to_h { |jid| [jid, ["Ringspun::Jobs::Worker::Isolation::DiedError", "default"]] }, jobs
-      assert_match(/its process ended while it ran, by this job's fault or another's: .*retry: 0 or false/, JSON.parse(dead.first)["error_message"])
+      assert_match(/its process ended while it ran, by this job's fault or another's: .*retry: 0 or false/,
+                   JSON.parse(dead.first)["error_message"])
       assert_equal %i[taken_over dead], storage.history("zero").map(&:kind)
     end
   end

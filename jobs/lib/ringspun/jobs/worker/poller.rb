@@ -17,6 +17,9 @@ module Ringspun
         # The shortest pause: the storage's clock differs from this one, and a pause that ends too early must not become a
         # thousand.
         LEAST_SECONDS = 0.001
+        # Seconds after the next job is due at which it looks. If it looked a moment too early, by how the time left was rounded, it
+        # would have to look again after the shortest pause.
+        AFTER_SECONDS = 0.0001
         # Characters of an entry that the log shows.
         SHOWN_LENGTH = 200
 
@@ -53,7 +56,7 @@ module Ringspun
           dead&.each { |entry, why| @log.event(:error, "no job: #{why}", entry: entry[0, SHOWN_LENGTH].scrub) }
           return 0 if moved && moved + dead.size == PAGE
 
-          [seconds, jittered(POLL_SECONDS)].compact.min.clamp(LEAST_SECONDS..)
+          [*(seconds + AFTER_SECONDS if seconds), jittered(POLL_SECONDS)].min.clamp(LEAST_SECONDS..)
         end
 
         # It may have been told while it looked.
