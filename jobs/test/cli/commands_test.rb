@@ -88,8 +88,9 @@ class CommandsTest < RedisCase
     push("mail_a")
     assert_equal [0, "1 process, nothing is wrong\n"], [status("check"), command("check")]
     push("low")
-    assert_equal [1, "no worker serves low, where 1 wait\n"], [status("check"), command("check")]
-    assert_equal({ "processes" => 1, "wrong" => ["no worker serves low, where 1 wait"] }, JSON.parse(command("check", "--json")))
+    assert_equal [1, "no worker serves low, where 1 job waits\n"], [status("check"), command("check")]
+    assert_equal({ "processes" => 1, "wrong" => ["no worker serves low, where 1 job waits"] },
+                 JSON.parse(command("check", "--json")))
   end
 
   def test_there_may_be_nothing

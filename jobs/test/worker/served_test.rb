@@ -62,6 +62,8 @@ class WorkerServedTest < Minitest::Test
     assert_equal [3, 1, 1, 1, 0], %w[a b x_1 x_new c].map { |queue| served.count(queue) }
     assert_equal %w[c], served.unserved(["a", "c", Jobs::Storage::QUARANTINE])
     refute_predicate Served.new([{ "queues" => %w[a], "quiet" => true }]), :any?
+    nodes = [{ "queues" => %w[a], "ringspun" => "1" }, { "queues" => %w[a] }, { "ringspun" => "1", "quiet" => true }]
+    assert_equal 1, Served.new(nodes).count(Jobs::Storage::QUARANTINE)
   end
 
   def test_only_patterns_that_can_be

@@ -10,6 +10,7 @@ module Ringspun
       def initialize(nodes)
         nodes = nodes.reject { |node| node["quiet"] == true }
         @any = nodes.any?
+        @ours = nodes.count { |node| node["ringspun"] }
         @patterns = nodes.map { |node| [*node["patterns"]].grep(String) }.reject(&:empty?).tally
         @names = nodes.flat_map { |node| names_of(node) }.tally
       end
@@ -18,8 +19,12 @@ module Ringspun
       def any? = @any
 
       # @param queue [String]
-      # @return [Integer] how many processes serve it
-      def count(queue) = @names.fetch(queue, 0) + @patterns.sum { |some, times| match?(some, queue) ? times : 0 }
+      # @return [Integer] how many processes serve it. Each of ours serves the quarantine, whatever its queues are.
+      def count(queue)
+        return @ours if queue == Storage::QUARANTINE
+
+        @names.fetch(queue, 0) + @patterns.sum { |some, times| match?(some, queue) ? times : 0 }
+      end
 
       # @param queues [Enumerable<String>]
       # @return [Array<String>] those that nobody serves

@@ -17,8 +17,8 @@ module Ringspun
         # The shortest pause: the storage's clock differs from this one, and a pause that ends too early must not become a
         # thousand.
         LEAST_SECONDS = 0.001
-        # Seconds after the next job is due at which it looks. If it looked a moment too early, by how the time left was rounded, it
-        # would have to look again after the shortest pause.
+        # Seconds after the next job is due at which it looks. If it looked a moment too early, by how the time left was rounded,
+        # it would have to look again after the shortest pause.
         AFTER_SECONDS = 0.0001
         # Characters of an entry that the log shows.
         SHOWN_LENGTH = 200

@@ -91,7 +91,9 @@ module Ringspun
 
         def unserved(nodes)
           waiting = @storage.stats[:queues].select { |_queue, size| size.positive? }
-          Served.new(nodes).unserved(waiting.keys).map { |queue| "no worker serves #{queue}, where #{waiting[queue]} wait" }
+          Served.new(nodes).unserved(waiting.keys).map do |queue|
+            "no worker serves #{queue}, where #{jobs(waiting[queue])} #{Words.noun(waiting[queue], "waits", "wait")}"
+          end
         end
       end
       private_constant :Check

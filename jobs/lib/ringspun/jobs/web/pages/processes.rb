@@ -26,6 +26,7 @@ module Ringspun
           name = node["identity"]
           row_head("Process") do
             m.a(name, href: url("/busy", node: name))
+            m.say(" ")
             [node["tag"], *node["labels"]].each { |tag| m.span(tag, class: "tag") if tag.is_a?(String) && !tag.empty? }
             m.span("quiet", class: "tag") if node["quiet"]
           end

@@ -11,8 +11,8 @@ module Ringspun
 
         # Why a job that is not tried again is dead. Another job may have ended the process: nobody knows.
         NOT_AGAIN = "its process ended while it ran, by this job's fault or another's: how far it had come nobody knows, " \
-                    "and it is not to be tried again (retry: 0 or false, or deaths: 0), so it does not run twice; if it may, retry " \
-                    "it by hand"
+                    "and it is not to be tried again (retry: 0 or false, or deaths: 0), so it does not run twice; if it may, " \
+                    "retry it by hand"
         private_constant :NOT_AGAIN
 
         # Decides what becomes of an isolated suspect that has ended its child or its worker.
