@@ -3,8 +3,6 @@
 require "jobs_helper"
 require "bigdecimal"
 require "ringspun/jobs/active_job"
-require "active_job/continuable"
-require "active_support/time"
 require "support/active_job_case"
 
 # What the public methods of Active Job do by our adapter and a worker, beside Rails' own adapter for tests, which runs each job
