@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require "active_support"
+require "active_support/core_ext"
 require "bigdecimal"
 require "ringspun/jobs/active_job"
 require "support/active_job_case"
