@@ -579,20 +579,6 @@ class QuarantineTest < Minitest::Test
     File.unlink(file.path)
   end
 
-  # The next one has its turn as soon as the first has ended, and nothing may come between that end and its result.
-  def test_what_has_ended_just_before_the_child_dies_is_told
-    ended = {}
-    lines = logged do |log, quarantine|
-      group = quarantine.group(%w[a b].map { |name| Member.new(name) }) do |member|
-        Process.kill(:KILL, Process.pid) if member.name == "b"
-        log.event(:info, "by a")
-        "x" * 50_000
-      end
-      group.run { |member, value| ended[member.name] = value }
-    end
-    assert_equal [["a"], 1], [ended.keys, lines.grep(/by a\z/).size]
-  end
-
   def test_what_the_child_logs_is_in_the_same_log
     lines = logged do |log, quarantine|
       log.event(:info, "before")

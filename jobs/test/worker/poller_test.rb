@@ -124,4 +124,16 @@ class WorkerPollerTest < Minitest::Test
       assert_operator @late.max, :<, Storage::POLL_SECONDS + 0.5
     end
   end
+
+  def test_a_job_that_is_due_runs_then_and_not_before
+    at = nil
+    on("time") { at = machine.now }
+    with_worker do
+      machine.sleep(1)
+      began = machine.now
+      storage.push([Storage::Push.new(queue: "default", entry: entry("time"), delay: 30.25)])
+      until_done
+      assert_in_delta 30.25, at - began, 0.05
+    end
+  end
 end

@@ -581,18 +581,6 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
-  def test_a_job_that_is_due_runs_then_and_not_before
-    at = nil
-    on("time") { at = machine.now }
-    with_worker do
-      machine.sleep(1)
-      began = machine.now
-      storage.push([Storage::Push.new(queue: "default", entry: entry("time"), delay: 30.25)])
-      until_done
-      assert_in_delta 30.25, at - began, 0.05
-    end
-  end
-
   def test_hundreds_that_are_due_at_once
     with_worker(concurrency: 50) do
       storage.push(Array.new(1050) { |number| Storage::Push.new(queue: "default", entry: note(number.to_s), delay: 10) })
