@@ -6,8 +6,31 @@ class BenchTest::OptionsTest < Minitest::Test
   def test_defaults
     options = parse
     assert_equal [:default, 3, :run], [options.mode, options.samples, options.action]
-    assert_equal %w[pipe mutex_cpu mutex_io], options.only
+    assert_equal %w[pipe], options.only
     assert_nil options.json
+    assert_equal %w[pipe mutex_cpu mutex_io], parse("--all").only
+  end
+
+  # What README's first command runs is to be done in minutes.
+  def test_without_a_choice_the_main_rows_run_with_all_peers_and_ringspun_once
+    BenchTest.tables
+    options = Bench::Options.parse([])
+    assert_predicate options, :main?
+    assert_equal 10, options.only.size
+    echo = BenchTest.tables.find { |each| each.name == "echo" }
+    narrowed = echo.narrowed(**options.narrowing("echo"))
+    assert_equal [%w[N=64], ["async", "eventmachine", "floor", "io-stream", "ringspun", "threads"]],
+                 [narrowed.rows.map(&:label), narrowed.contenders.map(&:name).grep_v(/uringmachine/).sort]
+    chosen = echo.narrowed(**Bench::Options.parse(["--backends", "uring,epoll"]).narrowing("echo")).contenders.map(&:name)
+    assert_includes chosen, "ringspun epoll"
+    [%w[--all], %w[--only echo], %w[--scaling]].each { |more| refute_predicate Bench::Options.parse(more), :main? }
+    assert_refused(/--main and --all exclude each other/, "--main", "--all")
+  end
+
+  # `bin/bench --help` prints the comment at its top, for which no Ruby is needed.
+  def test_the_help_of_the_script_has_every_option
+    script = File.read(File.join(Bench::ROOT, "bin/bench"))[/\A.*?\n\n/m]
+    assert_empty parse.help.scan(/^ +(?:-\w, )?(--[a-z-]+)/).flatten.reject { |option| script.include?(option) } - %w[--help --list]
   end
 
   def test_modes
@@ -41,21 +64,22 @@ class BenchTest::OptionsTest < Minitest::Test
   end
 
   def test_backends_are_all_but_the_last_with_quick
-    assert_equal %w[uring epoll sqpoll], parse.backends
-    assert_equal %w[uring epoll], parse("--quick").backends
+    assert_equal %w[uring], parse.backends
+    assert_equal %w[uring epoll sqpoll], parse("--all").backends
+    assert_equal %w[uring epoll], parse("--all", "--quick").backends
     assert_equal %w[epoll sqpoll], parse("--quick", "--backends", "epoll,sqpoll,epoll").backends
   end
 
   def test_the_main_rows_are_a_row_of_each_of_ten_tables
     BenchTest.tables
-    options = Bench::Options.parse(["--main", "--quick"])
+    options = Bench::Options.parse(["--main", "--quick", "--backends", "uring,epoll"])
     assert_equal 10, options.only.uniq.size
     options.only.each do |name|
       table = BenchTest.tables.find { |each| each.name == name }.narrowed(**options.narrowing(name))
       assert_equal 1, table.rows.size, name
       assert_includes table.contenders.map(&:name), "ringspun", name
     end
-    assert_nil parse.narrowing("pipe").fetch(:rows)
+    assert_nil parse("--all").narrowing("pipe").fetch(:rows)
     assert_equal %w[pipe], parse("--main", "--only", "pipe,mutex_io").only
     assert_equal %w[pipe], parse("--only", "pipe,mutex_io", "--main").only
     assert_refused(/no main row is in the tables/, "--main", "--only", "mutex_io")
@@ -122,8 +146,8 @@ class BenchTest::OptionsTest < Minitest::Test
       assert_equal page, parse("--only", "pipe", "--markdown", page).markdown
       File.write(page, "<!-- bench:table pipe, mutex_io -->\n| all |\n<!-- /bench:table -->\n")
       assert_refused(/a place for mutex_io, which --only leaves out/, "--only", "pipe", "--markdown", page)
-      assert_equal page, parse("--markdown", page).markdown
-      [%w[--scaling], %w[--contender ringspun]].each do |few|
+      assert_equal page, parse("--all", "--markdown", page).markdown
+      [%w[--scaling], %w[--all --contender ringspun], []].each do |few|
         assert_refused(/places for whole tables/, *few, "--markdown", page)
       end
     end

@@ -43,7 +43,7 @@ for_setup() {
   local argument
   for argument in "$@"; do
     case $argument in
-      --no-system | --yes) setup+=("$argument") ;;
+      --no-system | --yes | --upgrade-system) setup+=("$argument") ;;
       *) rest+=("$argument") ;;
     esac
   done

@@ -1,27 +1,28 @@
 # Sourced by bin/setup when something is missing on Debian. One apt transaction, shown before it happens.
 #
-# Debian 12 has no Ruby 3.3, but Debian 13's installs there. apt then needs a second suite, and a suite that stays in
-# a system's source list changes what every later `apt upgrade` does. So the source list, the pin and the package
-# lists of this transaction live in a temporary directory, and the system's own are only read.
+# What only another suite has is not installed, for a system that is half of one Debian and half of the next is neither: see
+# ruby_source.sh and unpacked.sh for what is done instead. `--upgrade-system` does install it, and so does a system whose libc is
+# from there already. A suite that stays in a system's source list changes what every later `apt upgrade` does. So the source list,
+# the pin and the package lists of this transaction live in a temporary directory, and the system's own are only read.
 
 # debian_install PACKAGE...: names without a suite, which is chosen here.
 debian_install() {
-  debian_prepare
-  debian_choose_suite "$@"
+  [[ -z $upgrade_system ]] || debian_choose_suite "$@"
   debian_leave_services "$@"
   debian_simulate "$@"
   debian_say_plan "$@"
+  say_steps
   debian_agree
+  debian_wait
   debian_as_root env DEBIAN_FRONTEND=noninteractive "${apt_get[@]}" -y -o Dpkg::Options::=--force-confdef \
-    -o Dpkg::Options::=--force-confold "${services[@]}" install "${from[@]}" "$@" 9>&- >&2
-  rm -rf "$apt_dir"
+    -o Dpkg::Options::=--force-confold "${services[@]}" install "${from[@]}" "$@" 8>&- >&2
 }
 
 # Sets `simulated` to what apt would do. A Debian 12 may have its libc from Debian 13, perhaps by an earlier setup; then some
 # packages can only come from there too.
 debian_simulate() {
   simulated=$("${apt_get[@]}" -s install "${from[@]}" "$@" 2>&1) && return
-  if ((${#from[@]} == 0)) && debian_is_debian; then
+  if ((${#from[@]} == 0)) && debian_is_upgraded; then
     debian_add_suite trixie n=trixie 100
     from=(-t trixie)
     simulated=$("${apt_get[@]}" -s install "${from[@]}" "$@" 2>&1) && return
@@ -29,6 +30,26 @@ debian_simulate() {
   say "$simulated"
   die "apt finds no way to install $*; see above."
 }
+
+# Whether this is a Debian 12 with the libc of Debian 13.
+debian_is_upgraded() {
+  [[ $(apt-cache "${apt_options[@]}" policy) == *n=bookworm* ]] && ldd --version 2>/dev/null | head -n 1 | grep -qE ' 2\.4[0-9]$'
+}
+
+# Says so where another apt works now: a system that has just started may be installing its own updates. apt itself then waits for
+# the lock without a word.
+debian_wait() { ! debian_is_busy || say "waiting for another apt"; }
+
+# apt's lock is one of fcntl, which `flock` does not see. https://man7.org/linux/man-pages/man5/proc_locks.5.html
+debian_is_busy() {
+  local lock
+  lock=$(stat -c %i "$dpkg_folder/lock-frontend" 2>/dev/null) || return
+  grep -qs "POSIX .*:$lock " "$locks"
+}
+
+# The folder with dpkg's locks, and the kernel's list of locks. The tests of bin/setup have others.
+dpkg_folder=${RINGSPUN_DPKG:-/var/lib/dpkg}
+locks=${RINGSPUN_LOCKS:-/proc/locks}
 
 # Prints the transaction, removals first, then upgrades, then new packages.
 debian_say_plan() {
@@ -102,10 +123,12 @@ debian_leave_no_database() {
     -o DPkg::Post-Invoke::="rm -f $no_database")
 }
 
+# Once for a call of bin/setup.
 debian_prepare() {
+  [[ -z ${apt_dir:-} ]] || return 0
   apt_dir=$(mktemp -d)
   apt_dir_quoted=$(printf '%q' "$apt_dir") # for commands that apt gives to a shell
-  trap 'rm -rf "$apt_dir"' EXIT
+  temporary+=("$apt_dir")
   mkdir -p "$apt_dir"/{lists/partial,sources.list.d}
   chmod -R 755 "$apt_dir" # apt downloads as a user of its own, which needs access
   cp /etc/apt/sources.list.d/* "$apt_dir/sources.list.d/" 2>/dev/null || true
@@ -113,17 +136,37 @@ debian_prepare() {
 
   apt_options=(-o Dir::Etc::SourceParts="$apt_dir/sources.list.d" -o Dir::Etc::Preferences="$apt_dir/preferences"
     -o Dir::State::Lists="$apt_dir/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
-  # Waits for the lock, for a system that has just started may be installing its own updates.
-  apt_get=(apt-get --no-install-recommends -o DPkg::Lock::Timeout=300 "${apt_options[@]}")
+  apt_get=(apt-get --no-install-recommends -o DPkg::Lock::Timeout=1800 "${apt_options[@]}")
   from=() # the suite to prefer, as an option of apt-get
   suites=() # what was added to the system's own
   debian_update
+}
+
+# debian_source FOLDER SUITE PACKAGE: fetches a source package into that folder, and installs nothing. An archive may have lost
+# what its list still names as the newest; then it is the one before.
+debian_source() {
+  local folder=$1 suite=$2 package=$3 version
+  mkdir -p "$folder/lists/partial"
+  chmod -R 755 "$folder" # apt downloads as a user of its own
+  # Lists of experimental have often expired, and apt would refuse them.
+  printf 'deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg%s] %s %s main\n' \
+    "$([[ $suite != experimental ]] || printf ' check-valid-until=no')" "$(debian_mirror)" "$suite" >"$folder/sources"
+  local options=(-qq -o Dir::Etc::SourceList="$folder/sources" -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$folder/lists"
+    -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
+  (
+    cd "$folder" && apt-get "${options[@]}" update >&2 || exit
+    for version in $(apt-cache "${options[@]}" showsrc "$package" | sed -n 's/^Version: //p' | sort -rV); do
+      apt-get "${options[@]}" source --download-only "$package=$version" >&2 && exit
+    done
+    exit 1
+  )
 }
 
 debian_update() {
   "${apt_get[@]}" -qq update || die "apt-get update failed; see above."
 }
 
+# For --upgrade-system.
 debian_choose_suite() {
   local matrix=
   [[ " $* " != *" ruby3.4 "* ]] || matrix=ruby
@@ -149,11 +192,14 @@ debian_lacks() {
 
 debian_is_debian() { [[ $(apt-cache "${apt_options[@]}" policy) =~ n=(bookworm|trixie) ]]; }
 
+debian_refuse() {
+  die "no Ruby that fits, from 3.3 on and with its headers, and only Debian 12 and 13 can take one from another Debian." \
+    "Install one by rbenv, asdf or mise: bin/setup finds it."
+}
+
 # debian_add_suite SUITE PIN PRIORITY [LINE]
 debian_add_suite() {
-  debian_is_debian ||
-    die "no Ruby 3.3 or later with its headers, and only Debian 12 and 13 can take one from suite $1." \
-      "Install one by rbenv, asdf or mise: bin/setup finds it."
+  debian_is_debian || debian_refuse
   cat >"$apt_dir/sources.list.d/ringspun-$1.sources" <<SOURCE
 Types: deb
 URIs: $(debian_mirror)

@@ -16,13 +16,9 @@ fetch_mruby() {
   say "Fetching the source of mruby from Debian 13 into tmp/mruby"
   local folder
   folder=$(mktemp -d)
-  trap "rm -rf '$folder'" EXIT
-  chmod 755 "$folder" # apt downloads as a user of its own
-  mkdir -p "$folder/lists/partial" "$root/tmp/mruby"
-  printf 'deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s trixie main\n' "$(debian_mirror)" >"$folder/sources"
-  local options=(-qq -o Dir::Etc::SourceList="$folder/sources" -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$folder/lists"
-    -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
-  (cd "$folder" && apt-get "${options[@]}" update && apt-get "${options[@]}" source --download-only mruby) >&2 2>"$folder/errors" ||
+  temporary+=("$folder")
+  mkdir -p "$root/tmp/mruby"
+  debian_source "$folder" trixie mruby 2>"$folder/errors" ||
     { cat "$folder/errors" >&2 && die "the source of mruby cannot be fetched. MRUBY_SRC may name one that is here."; }
   tar -xzf "$folder"/mruby_*.orig.tar.gz -C "$root/tmp/mruby"
   mv "$root"/tmp/mruby/mruby-* "$root/tmp/mruby/source"

@@ -14,7 +14,7 @@ rails_versions() {
 
 # missing_rails_tools: what the gems nokogiri and sqlite3 are built with. Debian's RubyGems takes none of their builds.
 missing_rails_tools() {
-  [[ -e /etc/debian_version ]] || return 0
+  needs rails && [[ -e /etc/debian_version ]] || return 0
   [[ -e $include_folder/libxml2/libxml/xmlversion.h ]] || printf 'libxml2-dev\n'
   [[ -e $include_folder/libxslt/xslt.h ]] || printf 'libxslt1-dev\n'
   [[ -e $include_folder/sqlite3.h ]] || printf 'libsqlite3-dev\n'
@@ -46,8 +46,8 @@ install_rails() {
   fi
   (
     export BUNDLE_GEMFILE="$root/jobs/test/rails/$2/Gemfile" BUNDLE_PATH="$root/vendor/bundle" BUNDLE_VERSION=system \
-      BUNDLE_FROZEN=true BUNDLE_SILENCE_ROOT_WARNING=true "${options[@]}"
-    bundler "$(path_of "$1")" install --quiet
+      "${options[@]}"
+    install_bundle "$(path_of "$1")" "rails-$2"
   )
   wanted_rails "$1" "$2" >"$(rails_stamp "$1" "$2")"
 }

@@ -12,7 +12,7 @@ describe_ruby='
 
 # ruby_candidates SERIES: the one that was named; then `ruby`, which the user has chosen by PATH or by a shim of rbenv, asdf or
 # mise; then ruby3.3, ruby3.4 and so on by version. A shim may stand for an old Ruby, or for none, although its version manager
-# has a newer one; so those of version managers come last.
+# has a newer one; so those of version managers come after them. Those that an earlier call has built come last.
 ruby_candidates() {
   local folder
   [[ $1 != 4 || -z ${RINGSPUN_RUBY_4:-} ]] || printf '%s\n' "$RINGSPUN_RUBY_4"
@@ -22,6 +22,7 @@ ruby_candidates() {
     "${MISE_DATA_DIR:-${XDG_DATA_HOME:-${HOME:-}/.local/share}/mise}/installs/ruby" "${HOME:-}/.rubies" /opt/rubies; do
     compgen -G "$folder/*/bin/ruby" | sort -V || true
   done
+  built_rubies
 }
 
 # find_ruby [SERIES]: the first usable Ruby, of that series (3.4) if one is given, as "version<TAB>path".
@@ -47,10 +48,19 @@ check_named_ruby() {
   [[ $("${!1}" -e "$describe_ruby" 2>/dev/null </dev/null) == "$2"?* ]] || die "$1=${!1} is not a $3 with its headers and Bundler."
 }
 
+# check_compiler RUBY: gems and the extension are built by the compiler that built that Ruby. One without it would fail gem after
+# gem, each with a page of its own.
+check_compiler() {
+  local compiler
+  compiler=$("$1" -e 'require "rbconfig"; print RbConfig::CONFIG["CC"]')
+  $compiler -x c -c -o /dev/null - <<<'int one;' >/dev/null 2>&1 ||
+    die "the compiler of $1, \`$compiler\`, cannot build a line of C. Install it, or name another Ruby by RINGSPUN_RUBY."
+}
+
 # What a build needs beside Ruby, by Debian's package names.
 missing_tools() {
   command -v gcc >/dev/null || printf 'gcc\n'
-  command -v g++ >/dev/null || printf 'g++\n' # for the gem eventmachine, a peer in the bench
+  ! needs eventmachine || command -v g++ >/dev/null || printf 'g++\n'
   command -v make >/dev/null || printf 'make\n'
   gcc -E - <<<'#include <stdio.h>' >/dev/null 2>&1 || printf 'libc6-dev\n'
   # A Debian without recommended packages has none, and cannot verify the gem registry.

@@ -6,15 +6,42 @@ source "$root/bin/support/debian.sh"
 # Says what this system is; the tests of bin/setup have others: https://man7.org/linux/man-pages/man5/os-release.5.html
 os_release=${RINGSPUN_OS_RELEASE:-/etc/os-release}
 
-# install_packages PACKAGE...: installs these, or ends the script.
-install_packages() {
-  local installer
+# Installs or builds what bin/setup has found missing, or ends the script.
+provide() {
+  local installer name built=()
   installer=$(package_installer)
-  if [[ $installer == apt && -z $no_system ]]; then
-    debian_install "$@"
+  [[ $installer != apt || -n $no_system ]] || debian_prepare
+  local of_rubies=()
+  for name in "${missing_rubies[@]}"; do
+    if builds_ruby "$name"; then
+      built+=("$name")
+      missing+=($(missing_build_tools))
+      add_step 270 "build a Ruby for this clone and others into $built_folder; the system keeps what it has"
+    else
+      refuse_ruby "$name"
+      of_rubies+=(${packages[$name]})
+    fi
+  done
+  missing=("${of_rubies[@]}" "${missing[@]}")
+  remove_doubles
+  [[ -z $to_unpack ]] || add_step 30 "unpack ${unpacked_packages[*]} of Debian 13 into $servers_cache; none is installed"
+  add_gem_steps
+  if ((${#missing[@]} == 0)); then
+    say_steps
+  elif [[ $installer == apt && -z $no_system ]]; then
+    debian_install "${missing[@]}"
   else
-    die "missing: $*."$'\n'"$(what_to_type "$installer" "$@")"
+    die "missing: ${missing[*]}."$'\n'"$(what_to_type "$installer" "${missing[@]}")"
   fi
+  for name in "${built[@]}"; do build_ruby "$name"; done
+  [[ -z $to_unpack ]] || unpack_servers
+}
+
+# Two parts may want the same package.
+remove_doubles() {
+  local package all=("${missing[@]}")
+  missing=()
+  for package in "${all[@]}"; do [[ " ${missing[*]} " == *" $package "* ]] || missing+=("$package"); done
 }
 
 # What keeps objects of C between runs, where common.sh knows how to use it.

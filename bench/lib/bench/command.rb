@@ -63,9 +63,17 @@ module Bench
       warnings << facts.warning(own: own_load(tables))
       warnings.drop(1).each { |warning| report.warning(warning) }
       write_files(facts, results, warnings.compact, whole: !interrupted) if results.any?
+      say_how_to_have_all
       return 130 if interrupted
 
       failures.empty? ? 0 : 1
+    end
+
+    def say_how_to_have_all
+      return unless @options.main?
+
+      @out.puts "These were ten main rows. `bin/bench --all` runs all #{Bench.tables.size} tables, which takes about " \
+                "#{ExpectedTime.new.words(@options.samples)}; `--list` names them, and `--only` runs some."
     end
 
     # @return [Array<Result>] of the tables that were done before somebody interrupts it
@@ -108,9 +116,10 @@ module Bench
 
     def runner
       time_limit = @options.quick? ? Sampler::QUICK_TIME_LIMIT : Sampler::TIME_LIMIT
+      counters = Counters.new if @options.counters?
       @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed, at_once:,
-                             sampler: Sampler.new(time_limit:, counters: (Counters.new if @options.counters?)),
-                             progress: @progress.method(:step))
+                             long_sample: @options.long_sample, progress: @progress.method(:step),
+                             sampler: Sampler.new(time_limit:, load: Load.method(:factor), counters:))
     end
 
     def finish(report, result)

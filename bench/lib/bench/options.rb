@@ -8,14 +8,21 @@ module Bench
   class Options
     class Invalid < StandardError; end
 
+    # What runs in the main rows, unless --contender or --backends says otherwise: Ringspun on one backend, all peers, and the floors.
+    MAIN_ROLES = %i[floor peer subject].freeze
+    MAIN_BACKENDS_ONLY = [MAIN_BACKEND].freeze
+    private_constant :MAIN_BACKENDS_ONLY
+
     SAMPLES = { quick: 1, default: 3, full: 5 }.freeze
 
     # Without sqpoll, which few machines should use.
     QUICK_BACKENDS = %w[uring epoll].freeze
 
-    # [table, row], of which every kind of work has one.
-    MAIN_ROWS = [%w[switch switch], %w[spawn spawn], %w[timers timers], %w[pipe C=50x2], %w[queue N=20], %w[echo N=64],
-                 %w[call_methods call], %w[http http], ["pg_small", "64 strands"], ["jobs_enqueue", "48 callers"]].freeze
+    # [table, row], of which every kind of work has one. bin/bench reads the file as well, before there is a Ruby.
+    MAIN_ROWS = File.readlines(File.join(ROOT, "bench/main_rows.tsv"), chomp: true).map { |line| line.split("\t").freeze }.freeze
+
+    # Seconds: a contender whose first sample of a main row takes longer has no other one, or all would wait for the slowest.
+    LONG_SAMPLE = 4.0
 
     attr_reader :mode, :only, :contenders, :sizes, :json, :markdown, :report, :from, :compare, :action, :seed
 
@@ -38,14 +45,25 @@ module Bench
     def scaling? = @scaling || false
     def quick? = @mode == :quick
     def full? = @mode == :full
-    def backends = @backends || (quick? ? QUICK_BACKENDS : BACKENDS.keys)
     def help = parser.help
+
+    def backends
+      @backends || (MAIN_BACKENDS_ONLY if chosen_for_main?) || (quick? ? QUICK_BACKENDS : BACKENDS.keys)
+    end
+
+    # Whether only the main rows run, which is so unless others are asked for.
+    def main? = @main || !(@all || @chosen_tables || scaling?)
+
+    # What nobody has chosen leaves out what a first look can do without.
+    def roles = chosen_for_main? ? MAIN_ROLES : nil
+
+    def long_sample = main? ? LONG_SAMPLE : nil
 
     # What {Table#narrowed} is to leave of a table.
     # @return [Hash]
     def narrowing(table)
-      { backends:, quick: quick?, sizes:, counters: counters?, contenders:,
-        rows: (MAIN_ROWS.filter_map { |name, label| label if name == table } if @main) }
+      { backends:, quick: quick?, sizes:, counters: counters?, contenders:, roles:,
+        rows: (MAIN_ROWS.filter_map { |name, label| label if name == table } if main?) }
     end
 
     def read(arguments)
@@ -54,7 +72,7 @@ module Bench
 
       [@json, @markdown].compact.each { |path| check_writable(path) }
       check_folder(@report)
-      narrow_to_main if @main
+      narrow_to_main if main?
       Report.read(@compare) if @compare
       check_places
       obstacle = Counters.obstacle if counters?
@@ -64,6 +82,8 @@ module Bench
     end
 
     private
+
+    def chosen_for_main? = main? && !@contenders && !@backends
 
     def parser
       @parser ||= OptionParser.new("Usage: bin/bench [--matrix] [options]") do |parser|
@@ -88,16 +108,20 @@ module Bench
     def add_selection(parser)
       parser.on("--only TABLE[,TABLE]", Array, "only these tables; a name may be a glob such as 'mutex_*'") do |globs|
         @only = globs.flat_map { |glob| matching(glob) }.uniq
+        @chosen_tables = true
       end
-      parser.on("--main", "only the ten main rows") { @main = true }
+      parser.on("--main", "ten rows, one of each kind of work: what runs without --all, --only and --scaling") { @main = true }
+      parser.on("--all", "all tables") { @all = true }
       parser.on("--scaling", "how the cost of an operation grows: with strands, connections, callers, rows or processes") do
         @scaling = true
       end
       parser.on("--contender NAME[,NAME]", Array, "only these; a name may be a glob such as 'ringspun*'") do |globs|
         @contenders = globs
       end
-      parser.on("--backends NAME[,NAME]", Array, "Ringspun on these only: #{BACKENDS.keys.join(", ")}; default: all, and",
-                "with --quick #{QUICK_BACKENDS.join(" and ")}") { |names| @backends = names.map { |name| backend(name) }.uniq }
+      parser.on("--backends NAME[,NAME]", Array, "Ringspun on these only: #{BACKENDS.keys.join(", ")}; default: all,",
+                "with --quick #{QUICK_BACKENDS.join(" and ")}, and for the main rows #{MAIN_BACKEND}") do |names|
+        @backends = names.map { |name| backend(name) }.uniq
+      end
       parser.on("--counters", "count instructions, cache misses and context switches too, by perf stat") { @counters = true }
       parser.on("--size NAME=N", /\A(\w+)=(\d+)\z/, "another size, of the tables that have it: streams=400") do |_, *size|
         @sizes[size.first.to_sym] = Integer(size.last, 10)
@@ -142,6 +166,7 @@ module Bench
 
     def narrow_to_main
       raise Invalid, "--main and --scaling exclude each other: no main row grows" if scaling?
+      raise Invalid, "--main and --all exclude each other" if @all
 
       @only &= MAIN_ROWS.map(&:first)
       raise Invalid, "no main row is in the tables of --only" if @only.empty?
@@ -152,12 +177,12 @@ module Bench
       return if @from || !@markdown || !File.exist?(@markdown)
 
       places = MarkdownReport.places(File.read(@markdown))
-      missing = places - @only
+      missing = main? ? [] : places - @only
       raise Invalid, "#{@markdown} has a place for #{missing.first}, which --only leaves out: take another file" if missing.any?
-      return if places.empty? || !(@main || @contenders || scaling?)
+      return if places.empty? || !(main? || @contenders || scaling?)
 
-      raise Invalid, "#{@markdown} has places for whole tables, of which --main, --contender and --scaling leave out most: " \
-                     "take another file"
+      raise Invalid, "#{@markdown} has places for whole tables, of which the main rows, --contender and --scaling leave out " \
+                     "most: say --all, or take another file"
     end
 
     # It is made when it is needed.

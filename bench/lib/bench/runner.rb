@@ -5,8 +5,10 @@ module Bench
   # clock rate, its neighbours) affect all contenders alike. The contenders of one row follow each other, for ratios are made of
   # them.
   class Runner
+    # @param long_sample [Float, nil] seconds; a contender whose first sample takes longer has no other one
     # @param at_once [Integer] samples that run beside each other, which then tell little more than that they work
-    def initialize(samples:, quick:, seed:, at_once: 1, sampler: Sampler.new, syscalls: Syscalls.new, progress: ->(_) {})
+    def initialize(samples:, quick:, seed:, at_once: 1, sampler: Sampler.new, syscalls: Syscalls.new, long_sample: nil,
+                   progress: ->(_) {})
       @samples = samples
       @quick = quick
       @random = Random.new(seed)
@@ -14,6 +16,7 @@ module Bench
       @syscalls = syscalls
       @progress = progress
       @at_once = at_once
+      @long_sample = long_sample
     end
 
     def run(table)
@@ -60,18 +63,20 @@ module Bench
 
     def take(table, row, contender, round)
       # A missing library is missing in every round, and one failure is enough.
-      return if row.remark(contender)
+      return if row.remark(contender) || long?(row, contender)
 
       @progress.call("#{table.name} #{row.label} #{contender.name}, round #{round + 1} of #{@samples}")
       reason = row.row.skipped[contender.declared_as]
       row.add(contender, reason ? { "unavailable" => reason } : sample(table, row, contender, round))
     end
 
+    def long?(row, contender) = @long_sample && row.samples(contender).any? { |sample| sample["real"].to_f > @long_sample }
+
     def sample(table, row, contender, round)
       size = table.size_of(row.row, contender, quick: @quick)
       answer = @sampler.sample(table, contender, size)
       # The count of system calls hardly varies, and tracing is slow: once is enough, and too much for --quick.
-      if table.syscalls && round.zero? && !@quick && answer.key?("real")
+      if table.syscalls && round.zero? && !@quick && !@long_sample && answer.key?("real")
         answer["syscalls"] = @syscalls.per_operation(table, contender, size)
       end
       answer

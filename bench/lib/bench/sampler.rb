@@ -29,8 +29,10 @@ module Bench
     PREPARING = Mutex.new
     private_constant :PREPARING
 
-    def initialize(time_limit: TIME_LIMIT, prefix: [], counters: nil)
+    # @param load [#call] the factor by which the limit grows now
+    def initialize(time_limit: TIME_LIMIT, prefix: [], counters: nil, load: -> { 1.0 })
       @time_limit = time_limit
+      @load = load
       @prefix = prefix
       @counters = counters
     end
@@ -42,6 +44,8 @@ module Bench
       judge(table, contender, size, counted(contender, command))
     rescue Unavailable => error
       { "unavailable" => error.message }
+    rescue StandardError => error # of what is prepared here: it ends this sample, and not the run
+      { "failed" => "#{error.class}: #{error.message.lines.first&.chomp}" }
     end
 
     # The libraries that children find: name => version.
@@ -107,10 +111,10 @@ module Bench
 
     # Everything the child writes, or nil when the time is over.
     def read_until_deadline(reader)
-      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + @time_limit
+      began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       text = +""
       loop do
-        left = deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        left = began + limit - Process.clock_gettime(Process::CLOCK_MONOTONIC)
         return nil if left <= 0 || !reader.wait_readable(left)
 
         text << reader.readpartial(65_536)
@@ -119,8 +123,10 @@ module Bench
       text
     end
 
+    def limit = @time_limit * @load.call
+
     def interpret(text, status, errors)
-      return { "failed" => "no answer within #{@time_limit.round} s" } if text.nil?
+      return { "failed" => "no answer within #{limit.round} s" } if text.nil?
       return JSON.parse(text) if status.success? && !text.empty?
 
       { "failed" => "#{describe(status)}: #{last_words(errors)}" }

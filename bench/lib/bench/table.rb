@@ -127,9 +127,11 @@ module Bench
     # what perf counts.
     # @param rows [Array<String>, nil] labels of those that are to be left
     # @param contenders [Array<String>, nil] globs of those that are to be left
-    def narrowed(backends:, quick: false, sizes: {}, counters: false, rows: nil, contenders: nil)
+    # @param roles [Array<Symbol>, nil] of contenders that are to be left
+    def narrowed(backends:, quick: false, sizes: {}, counters: false, rows: nil, contenders: nil, roles: nil)
       dup.tap do |table|
         table.narrow(backends, sizes, counters)
+        table.leave_roles(roles) if roles
         table.leave(rows, contenders, quick)
       end
     end
@@ -186,6 +188,10 @@ module Bench
       return unless contenders
 
       @contenders = @contenders.select { |contender| contenders.any? { |glob| File.fnmatch(glob, contender.name) } }
+    end
+
+    def leave_roles(roles)
+      @contenders = @contenders.select { |contender| roles.include?(contender.role) }
     end
 
     def narrow(backends, sizes, counters)

@@ -23,6 +23,7 @@ module Bench
       facts.to_h.each { |name, value| @out.puts "  #{name.to_s.ljust(width)}  #{value}" }
       @out.puts "  #{"backends".ljust(width)}  #{backends(options)}"
       @out.puts "  #{"samples".ljust(width)}  median of #{options.samples}, order by --seed #{options.seed}"
+      @out.puts "  #{" " * width}  one alone where it takes more than #{options.long_sample.round} s" if options.long_sample
       @out.puts NOT_FOR_JUDGEMENT if options.quick?
       warning(facts.warning)
     end

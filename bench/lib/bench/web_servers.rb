@@ -3,6 +3,7 @@
 require "rbconfig"
 require "socket"
 require "bench/computing"
+require "bench/load"
 require "bench/worker_process"
 
 module Bench
@@ -40,7 +41,7 @@ module Bench
 
     # Waits until so many processes have said that they begin.
     def await(processes)
-      @ready.timeout = SECONDS
+      @ready.timeout = SECONDS * Load.factor
       processes -= @ready.readpartial(processes).bytesize while processes.positive?
     end
 

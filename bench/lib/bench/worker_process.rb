@@ -2,6 +2,7 @@
 
 require "json"
 require "rbconfig"
+require "bench/load"
 
 module Bench
   # A worker process of a library, whose jobs tell their moments by Jobs::Tally. Its log goes into a file.
@@ -37,12 +38,12 @@ module Bench
 
     # Waits for the next moment, and returns its report: a Hash with pid, clock, user, system and perhaps rss.
     def news
-      give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + SECONDS
+      began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       until @tally.wait_readable(0.1)
         ended = @pids.find { |pid| Process.wait(pid, Process::WNOHANG) }
         @pids.delete(ended)
         raise "the worker has ended (#{Process.last_status}): #{last_words}" if ended
-        raise "the worker is silent: #{last_words}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
+        raise "the worker is silent: #{last_words}" if silent_since?(began)
       end
       JSON.parse(@tally.gets, symbolize_names: true)
     end
@@ -54,6 +55,8 @@ module Bench
     end
 
     private
+
+    def silent_since?(began) = Process.clock_gettime(Process::CLOCK_MONOTONIC) - began > SECONDS * Load.factor
 
     def log = File.join(@folder, "log")
     def last_words = File.exist?(log) ? File.readlines(log, chomp: true).grep_v(/\A\s+from /).last.to_s[0, 300] : ""

@@ -75,8 +75,8 @@ class SetupCommandsTest < Minitest::Test
       path != __FILE__ && File.read(path).match?(SUSPICIOUS)
     end
     unseen, = Open3.capture2("bash", "-c", <<~'SH', "bash", ROOT, *suspects)
-      source "$1/bin/support/common.sh" && source "$1/bin/support/servers.sh"
-      for path in "${@:2}"; do need_servers "$path" || echo "$path"; done
+      source "$1/bin/support/common.sh" && source "$1/bin/support/needs.sh"
+      for path in "${@:2}"; do [[ $(needs_of "$path") == *@(redis|postgresql)* ]] || echo "$path"; done
     SH
     of_ringspun = %w[simulation/servers_test.rb stream/net_test.rb].map { |path| File.join(ROOT, "runtime/test", path) }
     assert_equal of_ringspun, unseen.lines(chomp: true).sort
@@ -92,6 +92,20 @@ class SetupCommandsTest < Minitest::Test
     end
   end
 
+  # By the files that the tables require.
+  def test_the_bench_installs_what_its_tables_need
+    remove "redis-server", "initdb", "chromium", "g++", "pkg-config"
+    { "switch" => [], "jobs_enqueue" => %w[redis-server], "echo" => %w[g++] }.each do |table, packages|
+      before = installed.size
+      run_bin("bench", "--only", table)
+      assert_equal packages, installed.drop(before), table
+    end
+    remove "redis-server"
+    before = installed.size
+    run_bin("bench")
+    assert_equal ["redis-server postgresql"], installed.drop(before)
+  end
+
   def test_the_console_and_the_help_need_none
     remove "redis-server"
     assert_no_server "console"
@@ -99,7 +113,9 @@ class SetupCommandsTest < Minitest::Test
     assert_no_server "bench", "--list"
   end
 
-  def test_the_help_needs_no_ruby
+  def test_the_help_needs_no_ruby_and_builds_nothing
+    run_bin("bench", "--help")
+    assert_empty calls
     remove "ruby"
     %w[setup test bench console].each do |name|
       out, err, status = run_bin(name, "--help")

@@ -39,19 +39,30 @@ class SetupSystemTest < Minitest::Test
     assert_equal ["redis-server"], installed
   end
 
+  BUILD_TOOLS = "libssl-dev libyaml-dev"
+
   def test_all_that_is_missing_is_one_transaction
     remove "ruby", *COMPILERS, "redis-server"
     _, err, status = run_setup
     assert_predicate status, :success?, err
-    assert_equal ["-t trixie #{ALL}"], installed
+    assert_equal ["gcc g++ make libc6-dev redis-server #{BUILD_TOOLS} zlib1g-dev libffi-dev"], installed
     assert_equal 1, err.scan("Missing:").size
-    assert_equal in_copy("path/ruby"), chosen
     assert_match(/is ready.$/, err)
+  end
+
+  # As somebody may want who does not mind.
+  def test_the_system_is_upgraded_where_that_is_asked_for
+    remove "ruby", *COMPILERS, "redis-server"
+    _, err, status = run_setup("--upgrade-system")
+    assert_predicate status, :success?, err
+    assert_equal ["-t trixie #{ALL}"], installed
+    assert_match(/Debian's trixie as well/, err)
+    assert_equal in_copy("path/ruby"), chosen
   end
 
   def test_so_is_all_that_is_missing_for_the_matrix
     remove "ruby", "redis-server"
-    _, err, status = run_setup("--matrix")
+    _, err, status = run_setup("--matrix", "--upgrade-system")
     assert_predicate status, :success?, err
     assert_equal ["-t trixie ruby ruby-dev ruby3.4 ruby3.4-dev redis-server"], installed
     assert_match(/Debian's trixie experimental as well/, err)
@@ -105,7 +116,7 @@ class SetupSystemTest < Minitest::Test
       _, err, status = run_setup("--matrix")
       assert_predicate status, :success?, err
     end
-    assert_equal ["-t trixie postgresql-15 postgresql-17 pgbouncer"], installed
+    assert_equal ["postgresql-15"], installed
     run_setup("--matrix", "--no-servers")
     assert_equal 1, installed.size
   end
@@ -113,7 +124,6 @@ class SetupSystemTest < Minitest::Test
   def test_debian_13_has_one_version_of_postgresql_and_both_of_its_own
     fake_ruby("path/ruby3.4", "3.4.1")
     on_debian "trixie"
-    program("path/dpkg", "exit 0")
     2.times { assert_predicate run_setup("--matrix").last, :success? }
     assert_equal ["postgresql-17 pgbouncer"], installed
   end
@@ -121,9 +131,8 @@ class SetupSystemTest < Minitest::Test
   def test_the_matrix_fetches_the_source_of_mruby_once
     fake_ruby("path/ruby3.4", "3.4.1")
     on_debian "trixie"
-    program("path/dpkg", "exit 0")
     2.times { assert_predicate run_setup("--matrix").last, :success? }
-    assert_equal ["apt-get source mruby"], calls.grep(/ source /)
+    assert_equal ["apt-get source mruby=3.3.0-1"], calls.grep(/ source /)
     %w[tmp/setup/mruby tmp/mruby/source/include/mruby/version.h].each { |name| assert_path_exists in_copy(name) }
   end
 
@@ -141,7 +150,6 @@ class SetupSystemTest < Minitest::Test
   def test_a_source_of_mruby_that_cannot_be_fetched_ends_it
     fake_ruby("path/ruby3.4", "3.4.1")
     on_debian "trixie"
-    program("path/dpkg", "exit 0")
     File.write(in_copy("no-source"), "")
     _, err, status = run_setup("--matrix")
     assert_equal 1, status.exitstatus
@@ -169,7 +177,6 @@ class SetupSystemTest < Minitest::Test
     SH
     run_setup("--matrix")
     assert_includes File.read(in_copy("apt-options")), "createcluster.d/ringspun-setup.conf"
-    assert_includes calls, "update-rc.d pgbouncer disable"
     refute_includes calls, "update-rc.d postgresql disable"
   end
 
@@ -178,8 +185,59 @@ class SetupSystemTest < Minitest::Test
     on_debian "trixie"
     program("sbin/pgbouncer", "echo PgBouncer 1.18.0")
     run_setup("--matrix")
-    assert_equal ["-t trixie postgresql-17 pgbouncer"], installed
+    assert_equal ["postgresql-17 pgbouncer"], installed
     refute_includes calls, "update-rc.d pgbouncer disable"
+  end
+
+  # As a system has that installs its updates just after it was started.
+  def test_it_says_that_it_waits_for_another_apt
+    FileUtils.mkdir_p(in_copy("dpkg"))
+    File.write(in_copy("dpkg/lock-frontend"), "")
+    File.write(in_copy("locks"), "1: POSIX  ADVISORY  WRITE 7 fe:00:#{File.stat(in_copy("dpkg/lock-frontend")).ino} 0 EOF\n")
+    remove "redis-server"
+    assert_match(/^waiting for another apt$/, run_setup[1])
+    File.write(in_copy("locks"), "")
+    remove "redis-server"
+    refute_match(/waiting/, run_setup[1])
+  end
+
+  def test_it_says_before_it_begins_what_it_will_do_and_how_long_that_takes
+    _, err, status = run_setup
+    assert_predicate status, :success?, err
+    assert_match(/\Abin.setup will\n  install the gems for Ruby #{RUBY_VERSION} into .*\n  build the extensions.*\nThat takes about \d+ /, err)
+    assert_equal "Ruby #{RUBY_VERSION} (#{in_copy("path/ruby")}) is ready.\n", run_setup[1]
+  end
+
+  def test_a_gem_that_does_not_build_is_one_sentence_with_the_path_of_the_log
+    script = File.read(in_copy("path/ruby"))
+    failing = 'case "$*" in *install*) printf "page\nof output\nAn error occurred while installing racc (1.8.1), and\n" >&2; exit 5 ;; esac'
+    File.write(in_copy("path/ruby"), script.sub("\n") { "\n#{failing}\n" })
+    _, err, status = run_setup
+    log = in_copy("tmp/setup/gems.log")
+    assert_equal ["setup: the gem racc 1.8.1 cannot be installed; #{log} says why.\n", 1], [err.lines.last, status.exitstatus]
+    refute_match(/of output/, err)
+    assert_match(/of output/, File.read(log))
+  end
+
+  def test_a_compiler_that_does_not_run_is_found_before_anything_is_built
+    program("path/gcc", '[ "$1" = -E ]')
+    _, err, status = run_setup
+    assert_equal 1, status.exitstatus
+    assert_match(/^setup: the compiler of #{in_copy("path/ruby")}, `gcc`, cannot build a line of C\./, err)
+    assert_empty calls
+  end
+
+  def test_only_what_is_needed_is_installed
+    remove "redis-server", "chromium", "pkg-config", "g++"
+    _, err, status = run_setup("--needs=redis")
+    assert_predicate status, :success?, err
+    assert_equal %w[redis-server], installed
+    refute_match(/set --local with/, calls.join("\n"))
+    run_setup("--needs=eventmachine")
+    assert_equal %w[redis-server g++], installed
+    assert_includes calls, "config set --local with eventmachine"
+    _, err, status = run_setup("--needs=redes")
+    assert_equal ["setup: --needs has no redes, but redis, postgresql, browser, rails, eventmachine.\n", 1], [err, status.exitstatus]
   end
 
   def test_at_a_terminal_it_asks_once_and_before_anything_else
@@ -191,7 +249,7 @@ class SetupSystemTest < Minitest::Test
 
     seen, success = run_at_terminal("y")
     assert_equal [1, true], [seen.scan("Go on?").size, success], seen
-    assert_equal ["-t trixie #{ALL}"], installed
+    assert_equal 1, installed.size
   end
 
   def test_yes_and_ci_are_answers
@@ -284,6 +342,10 @@ class SetupSystemTest < Minitest::Test
   def test_what_the_system_does_not_allow_after_an_earlier_setup_comes_from_the_suite_of_that_one
     remove "redis-server"
     plan 'case " $* " in *" -t trixie "*) cat ROOT/simulated ;; *) echo "E: unmet dependencies" >&2; exit 100 ;; esac'
+    program("path/ldd", "echo 'ldd (Debian GLIBC 2.36-9+deb12u13) 2.36'")
+    _, err, status = run_setup
+    assert_equal [1, []], [status.exitstatus, installed], err
+    program("path/ldd", "echo 'ldd (Debian GLIBC 2.41-12) 2.41'")
     _, err, status = run_setup
     assert_predicate status, :success?, err
     assert_operator err, :start_with?, SAID
@@ -381,7 +443,7 @@ class SetupSystemTest < Minitest::Test
     remove "ruby"
     _, err, status = run_setup
     assert_equal [<<~TEXT.tr("\n", " ").strip, 1], [err.chomp, status.exitstatus]
-      setup: no Ruby 3.3 or later with its headers, and only Debian 12 and 13 can take one from suite trixie.
+      setup: no Ruby that fits, from 3.3 on and with its headers, and only Debian 12 and 13 can take one from another Debian.
       Install one by rbenv, asdf or mise: bin/setup finds it.
     TEXT
     assert_empty installed

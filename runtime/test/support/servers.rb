@@ -61,9 +61,23 @@ class Servers
 
     # Debian may keep them off PATH. Where there is no Redis there may be a Valkey, for us the same.
     def programs(name)
-      folders = [*ENV["PATH"].split(":"), *Dir["/usr/lib/postgresql/*/bin"].sort_by { |folder| -folder[/\d+/].to_i }, "/usr/sbin"]
       [name, name.sub(/\Aredis-/, "valkey-")].product(folders).map { |file, folder| File.join(folder, file) }
                                              .select { |path| File.executable?(path) }
+    end
+
+    # The newest PostgreSQL first.
+    def folders
+      systems = ["/usr", *unpacked]
+      postgresql = systems.flat_map { |system| Dir[File.join(system, "lib/postgresql/*/bin")] }
+      [*ENV["PATH"].split(":"), *postgresql.sort_by { |folder| -folder[%r{postgresql/(\d+)}, 1].to_i },
+       *systems.flat_map { |system| [File.join(system, "sbin"), File.join(system, "bin")] }]
+    end
+
+    # Where bin/setup has unpacked servers beside the system; see bin/support/unpacked.sh. The path has no link, for the user of the
+    # servers may not see the one that is in the clone.
+    def unpacked
+      link = File.expand_path("../../../tmp/setup/servers", __dir__)
+      [File.join(File.realpath(link), "usr")] if File.exist?(link)
     end
 
     def version_of(program) = Gem::Version.new(IO.popen([program, "--version"], &:read)[/\d[\d.]*/])
@@ -218,7 +232,7 @@ class Servers
           server_lifetime = 0
           max_prepared_statements = #{max_prepared_statements}
         INI
-        server.run(program("pgbouncer"), config, signal: "QUIT") # TERM has waited for clients since 1.23
+        server.run(pgbouncers.first || program("pgbouncer"), config, signal: "QUIT") # TERM has waited for clients since 1.23
       end
     end
 
@@ -231,7 +245,7 @@ class Servers
     # @param name [String] of POSTGRES_VARIANTS
     # @return [Boolean] its programs are here
     def postgres_here?(name)
-      return programs("pgbouncer").any? { |path| version_of(path) >= PGBOUNCER_LEAST } if POSTGRES_VARIANTS.fetch(name)
+      return pgbouncers.any? if POSTGRES_VARIANTS.fetch(name)
 
       programs("postgres").any? { |path| version_of(path).segments.first.to_s == name }
     end
@@ -253,6 +267,7 @@ class Servers
 
     private
 
+    def pgbouncers = programs("pgbouncer").select { |path| version_of(path) >= PGBOUNCER_LEAST }
     def chosen_postgres = ENV.fetch("RINGSPUN_POSTGRES", nil)
     def chosen_version = chosen_postgres&.[](/\A\d+\z/)
   end

@@ -15,10 +15,10 @@ module SetupCopy
 
   # What the scripts use of every system.
   TOOLS = %w[bash sh env basename cat chmod cmp cp cut dirname find flock grep gzip head install ln mkdir mktemp mv nproc
-             realpath rm sed sha256sum sort tar touch].freeze
+             realpath rm sed sha256sum sort stat tail tar touch tr].freeze
   COMPILERS = %w[gcc g++ make].freeze
   HEADERS = %w[include/libxml2/libxml/xmlversion.h include/libxslt/xslt.h include/sqlite3.h include/zlib.h].freeze
-  SERVERS = %w[redis-server initdb chromium pkg-config].freeze
+  SERVERS = %w[redis-server initdb chromium pkg-config xz patch].freeze
   CROSS = %w[aarch64-linux-gnu-gcc qemu-aarch64].freeze
   APT = %w[apt-get apt-cache dpkg sudo deb-systemd-helper update-rc.d].freeze
 
@@ -26,6 +26,7 @@ module SetupCopy
   FAKE_RUBY = <<~'SH'
     #!/bin/sh
     case "$*" in
+      *print\ RbConfig*) printf 'gcc' && exit ;;
       *rbconfig*) printf 'VERSION\tPATH' && exit ;;
       *install*) mkdir -p "ROOT/vendor/bundle" ;;
       *rake\ compile*)
@@ -48,13 +49,14 @@ module SetupCopy
         *" source "*)
           echo "apt-get source ${*##* }" >>ROOT/calls
           [ ! -e ROOT/no-source ] || { echo "E: Unable to find a source package" >&2 && exit 100; }
-          mkdir -p mruby-3.3.0/include/mruby && : >mruby-3.3.0/include/mruby/version.h
-          tar -czf mruby_3.3.0.orig.tar.gz mruby-3.3.0; exit
+          . ROOT/source; exit
           ;;
+        *" download "*) . ROOT/download; exit ;;
         *" -s install "*) echo "apt-get -s ${*##* install }" >>ROOT/calls && . ROOT/plan; exit ;;
       esac
       echo "apt-get install ${*##* install }" >>ROOT/calls
       for word in ${*##* install }; do
+        case $word in lib*-dev) : >"ROOT/headers/$word" ;; esac
         case $word in postgresql-*) mkdir -p "ROOT/postgresql/${word#*-}/bin" && : >"ROOT/postgresql/${word#*-}/bin/initdb" ;; esac
         for file in "ROOT/packages/$word" "ROOT/packages/$word"/*; do [ ! -f "$file" ] || cp "$file" ROOT/path/; done
       done
@@ -63,12 +65,71 @@ module SetupCopy
       done
     SH
     "id" => "echo 0", # root, whoever runs the tests
-    "apt-cache" => "printf '  Candidate: 1:3.1\\n  release n=bookworm\\n'",
-    "dpkg" => "exit 1", # 1:3.1 is not enough
+    "apt-cache" => <<~'SH',
+      case "$*" in
+        *showsrc*ruby3.3) printf 'Version: 3.3.8-1\nVersion: 3.3.8-2\n' ;;
+        *showsrc*ruby3.4) printf 'Version: 3.4.11-1\n' ;;
+        *showsrc*) printf 'Version: 3.3.0-1\n' ;;
+        *) printf '  Candidate: 1:3.1\n  release n=bookworm\n' ;;
+      esac
+    SH
+    # Has the headers of what was installed.
+    "gcc" => <<~'SH',
+      [ "$*" = "-E -" ] || exit 0
+      while read -r line; do
+        case $line in
+          *openssl/ssl.h*) [ -e ROOT/headers/libssl-dev ] || exit 1 ;;
+          *yaml.h*) [ -e ROOT/headers/libyaml-dev ] || exit 1 ;;
+        esac
+      done
+    SH
+    # Builds a fake Ruby in the source of a fake Ruby, which has its version and where it is to be.
+    "make" => <<~'SH',
+      [ -e version ] || exit 0
+      [ "$1" = install ] || { echo make >>ROOT/calls && . ROOT/built; exit; }
+      to=${2#DESTDIR=}$(cat prefix)
+      mkdir -p "$to/bin" "$to/lib/ruby/3.3.0/x"
+      cp "ROOT/packages/$(cat version)" "$to/bin/ruby"
+      for library in openssl psych zlib fiddle; do [ -e "no-$library" ] || : >"$to/lib/ruby/3.3.0/x/$library.so"; done
+    SH
+    # Unpacks programs that only the fake loader can run. 1:3.1 is not enough.
+    "dpkg" => <<~'SH',
+      [ "$1" = -x ] || exit 1
+      echo "dpkg -x ${2##*/}" >>ROOT/calls
+      program() { mkdir -p "${1%/*}" && printf '\177ELF' >"$1" && chmod 755 "$1"; }
+      case ${2##*/} in
+        libc6_*) mkdir -p "$3/usr/lib/x-linux-gnu" && cp ROOT/loader "$3/usr/lib/x-linux-gnu/ld-linux-x.so.2" ;;
+        postgresql-17_*) for name in initdb postgres; do program "$3/usr/lib/postgresql/17/bin/$name"; done ;;
+        pgbouncer_*) program "$3/usr/sbin/pgbouncer" ;;
+        valkey-server_*) program "$3/usr/bin/valkey-server" ;;
+      esac
+    SH
     "sudo" => "case $* in -n*|-v) exit ;; esac; echo sudo >>ROOT/calls; exec \"$@\"",
     "deb-systemd-helper" => 'echo "deb-systemd-helper $DPKG_MAINTSCRIPT_PACKAGE $*" >>ROOT/calls',
     "update-rc.d" => 'echo "update-rc.d $*" >>ROOT/calls'
   }.freeze
+
+  # The sources that the fake apt-get has.
+  SOURCE = <<~'SH'
+    package=${word%=*} version=${word#*=}
+    case $package in
+      mruby)
+        mkdir -p mruby-3.3.0/include/mruby && : >mruby-3.3.0/include/mruby/version.h
+        tar -czf mruby_3.3.0.orig.tar.gz mruby-3.3.0
+        ;;
+      *)
+        mkdir -p "ruby-${version%-*}" debian/patches
+        echo "$package" | sed 's/3\.3//' >"ruby-${version%-*}/version"
+        cp ROOT/configure "ruby-${version%-*}/configure"
+        printf 'fix.patch\nm4.patch\n' >debian/patches/series
+        printf '+++ b/io.c\n' >debian/patches/fix.patch
+        printf '+++ b/configure.ac\n' >debian/patches/m4.patch
+        : >"${package}_$version.dsc"
+        tar -czf "${package}_${version%-*}.orig.tar.xz" "ruby-${version%-*}" && tar -czf "${package}_$version.debian.tar.xz" debian
+        rm -r "ruby-${version%-*}" debian
+        ;;
+    esac
+  SH
 
   SIMULATED = <<~TEXT
     Inst redis-tools (7.0 Debian:12/stable [amd64])
@@ -85,14 +146,20 @@ module SetupCopy
       FileUtils.mkdir_p(File.dirname(in_copy(name)))
       FileUtils.cp_r(File.join(ROOT, name), in_copy(name))
     end
-    %w[path packages home].each { |folder| FileUtils.mkdir_p(in_copy(folder)) }
+    %w[path packages home headers].each { |folder| FileUtils.mkdir_p(in_copy(folder)) }
     HEADERS.each do |name|
       FileUtils.mkdir_p(File.dirname(in_copy(name)))
       FileUtils.touch(in_copy(name))
     end
     link_tools
     (COMPILERS + SERVERS + CROSS + APT + %w[id ccache]).each { |name| program("path/#{name}", FAKES.fetch(name, "exit 0")) }
-    (COMPILERS + ["redis-server"]).each { |name| program("packages/#{name}", "exit 0") }
+    (COMPILERS + ["redis-server"]).each { |name| program("packages/#{name}", FAKES.fetch(name, "exit 0")) }
+    program("path/patch", 'echo "patch $(cat)" >>ROOT/calls')
+    program("configure", 'echo "configure $*" >>ROOT/calls; for word in "$@"; do case $word in --prefix=*) echo "${word#*=}" >prefix ;; esac; done')
+    program("source", SOURCE)
+    program("download", %q(names="${*##* download }"; for word in $names; do : >"${word}_1_all.deb"; done))
+    program("loader", 'echo "run as ${2##*/}: $5"')
+    program("built", "exit 0")
     { "gcc-aarch64-linux-gnu" => "aarch64-linux-gnu-gcc", "qemu-user" => "qemu-aarch64" }.each do |name, contents|
       program("packages/#{name}/#{contents}", "exit 0")
     end
@@ -100,7 +167,12 @@ module SetupCopy
     program("packages/ccache/ccache", "exit 0")
     fake_ruby("packages/ruby")
     fake_ruby("packages/ruby3.4", "3.4.1")
-    plan "cat ROOT/simulated"
+    plan <<~'SH'
+      case "$*" in
+        *valkey*) for name in libc6 perl libjson-perl libllvm19 postgresql-17 pgbouncer valkey-server; do echo "Inst $name (1 Debian)"; done ;;
+        *) cat ROOT/simulated ;;
+      esac
+    SH
     File.write(in_copy("simulated"), SIMULATED)
     on "ID=debian"
   end
@@ -149,7 +221,8 @@ module SetupCopy
   def environment(env)
     { "PATH" => in_copy("path"), "HOME" => in_copy("home"), "RINGSPUN_OS_RELEASE" => in_copy("os-release"),
       "RINGSPUN_POSTGRESQL" => in_copy("postgresql"), "RINGSPUN_SBIN" => in_copy("sbin"), "RINGSPUN_APT" => in_copy("apt"),
-      "RINGSPUN_CCACHE" => in_copy("ccache"), "RINGSPUN_INCLUDE" => in_copy("include"),
+      "RINGSPUN_CCACHE" => in_copy("ccache"), "RINGSPUN_DPKG" => in_copy("dpkg"),
+      "RINGSPUN_LOCKS" => in_copy("locks"), "RINGSPUN_SERVERS_CACHE" => in_copy("var"), "RINGSPUN_INCLUDE" => in_copy("include"),
       **env.transform_keys(&:to_s) }
   end
 
