@@ -86,6 +86,12 @@ class BenchTest::OptionsTest < Minitest::Test
     assert_refused(/--main and --scaling exclude each other/, "--main", "--scaling")
   end
 
+  def test_how_long_all_tables_take_is_told_from_the_run_that_is_kept
+    data = { "tables" => [{ "rows" => [{ "contenders" => [{ "medians" => { "real" => 9.3 } }, { "medians" => {} }] }] }] }
+    assert_equal ["1 minutes", "2.0 hours"], [3, 720].map { |samples| Bench::ExpectedTime.new(data).words(samples) }
+    assert_operator Bench::ExpectedTime.new.of_all(3), :>, 600
+  end
+
   def test_contenders_take_names_and_globs
     pipe = BenchTest.tables.find { |table| table.name == "pipe" }
     names = lambda do |*globs|

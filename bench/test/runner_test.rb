@@ -45,6 +45,17 @@ class BenchTest::RunnerTest < Minitest::Test
     assert_equal ["usual N=1 ringspun FAILED: wrong result", "usual N=2 ringspun FAILED: wrong result"], result.failures
   end
 
+  # In the main rows, which are to be done in minutes.
+  def test_who_takes_long_is_asked_once
+    table = BenchTest.usual_table
+    long = BenchTest.sample.merge("real" => 5.0)
+    { 4.0 => 2, 6.0 => 6, nil => 6 }.each do |limit, count|
+      sampler = FakeSampler.new("threads" => long)
+      Bench::Runner.new(samples: 3, quick: true, seed: 1, sampler:, long_sample: limit).run(table)
+      assert_equal [count, 6], %w[threads async].map { |who| sampler.turns.count { |name, _| name == who } }, limit
+    end
+  end
+
   def test_a_row_may_leave_a_contender_out_with_a_reason
     table = BenchTest.table do
       row "big", skipped: { threads: "too many" }

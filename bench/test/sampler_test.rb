@@ -92,6 +92,24 @@ class BenchTest::SamplerTest < Minitest::Test
     assert_equal "no answer within 1 s", sample("hanging", time_limit: 1.0)["failed"]
   end
 
+  def test_a_limit_grows_with_the_load
+    assert_equal [1.0, 1.0, 10.0, 20.0, 1.0], [0.1, 2.0, 20.0, 900.0, nil].map { |load| Bench::Load.factor(load, processors: 2) }
+    assert_kind_of Float, Bench::Load.average
+    table = self.class.table
+    contender = table.contender("hanging")
+    sampler = Bench::Sampler.new(time_limit: 0.25, load: -> { 4.0 })
+    assert_equal "no answer within 1 s", sampler.sample(table, contender, table.size_of(table.rows.first, contender))["failed"]
+  end
+
+  # What the bench prepares itself, such as a server, may break as well: the other rows go on.
+  def test_what_breaks_before_a_sample_fails_that_sample_alone
+    table = BenchTest.table do
+      contender("threads") {}
+      beforehand { |**| raise IOError, "no disk" }
+    end
+    assert_equal({ "failed" => "IOError: no disk" }, Bench::Sampler.new.sample(table, table.contenders.first, {}))
+  end
+
   def test_what_a_contender_leaves_running_is_ended
     Tempfile.create do |lock|
       ENV["BENCH_LOCK"] = lock.path

@@ -41,7 +41,7 @@ needs_of() {
 
 # tables_of ARGUMENT...: the files of the tables that bin/bench would run.
 tables_of() {
-  local only= all= name
+  local only= all= name names
   while (($#)); do
     case $1 in
       --only) only=${2:-} && shift ;;
@@ -51,6 +51,7 @@ tables_of() {
     (($# == 0)) || shift
   done
   [[ -n $only || -n $all ]] || only=$(cut -f 1 "$root/bench/main_rows.tsv" | tr '\n' ,)
-  for name in ${only//,/ }; do compgen -G "$root/bench/tables/$name.rb" || true; done
+  IFS=, read -ra names <<<"$only" # and not by splitting a word, in which a glob would be of files here
+  for name in "${names[@]}"; do compgen -G "$root/bench/tables/$name.rb" || true; done
   [[ -n $only ]] || printf '%s\n' "$root"/bench/tables/*.rb
 }
