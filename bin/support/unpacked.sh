@@ -1,4 +1,4 @@
-# Sourced by bin/setup and bin/test: servers that only a later Debian has, without an installation. They are unpacked from its packages, with
+# Sourced by bin/setup: servers that only a later Debian has, without an installation. They are unpacked from its packages, with
 # their libraries down to the C library, and each program is a script that calls the loader of that tree.
 
 # Servers run as another user where tests run as root, whose home is closed to others.

@@ -8,7 +8,7 @@ module Bench
   class Options
     class Invalid < StandardError; end
 
-    # What runs in the main rows, unless --contender or --backends says otherwise: Ringspun on one backend, all peers, and the floors.
+    # What runs in the main rows, unless --contender or --backends says otherwise: Ringspun on one backend, all peers, the floors.
     MAIN_ROLES = %i[floor peer subject].freeze
     MAIN_BACKENDS_ONLY = [MAIN_BACKEND].freeze
     private_constant :MAIN_BACKENDS_ONLY

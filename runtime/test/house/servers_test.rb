@@ -60,15 +60,15 @@ class ServersTest < Minitest::Test
       FileUtils.cp_r(__dir__.sub(%r{house\z}, "support"), File.join(folder, "clone/runtime/test"))
       FileUtils.cp_r(File.expand_path("../../../bin/support", __dir__), File.join(folder, "clone/bin"))
       File.symlink(File.join(folder, "tree"), File.join(folder, "clone/tmp/setup/servers"))
-      programs = { "usr/sbin/pgbouncer" => "PgBouncer 99.1", "usr/lib/postgresql/99/bin/postgres" => "postgres (PostgreSQL) 99.1" }
+      programs = { "usr/sbin/pgbouncer" => "PgBouncer 99", "usr/lib/postgresql/99/bin/postgres" => "postgres (PostgreSQL) 99.1" }
       programs.each { |name, says| File.write(File.join(folder, "tree", name), "#!/bin/sh\necho '#{says}'\n", perm: 0o755) }
       answer = ruby_child(<<~RUBY, fresh: true, env: { "PATH" => "/usr/bin:/bin" }) # for another file of that name
         require "minitest"
         require #{File.join(folder, "clone/runtime/test/support/servers").inspect}
         puts Servers.program("pgbouncer"), Servers.postgres_program("postgres", "99"), Servers.postgres_here?("pgbouncer")
       RUBY
-      found = answer.out.lines(chomp: true)
-      assert_equal [File.join(File.realpath(folder), "tree/usr/lib/postgresql/99/bin/postgres"), "true"], found.drop(1), answer.err
+      postgres = File.join(File.realpath(folder), "tree/usr/lib/postgresql/99/bin/postgres")
+      assert_equal [postgres, "true"], answer.out.lines(chomp: true).drop(1), answer.err
     end
   end
 

@@ -204,19 +204,20 @@ class SetupSystemTest < Minitest::Test
   def test_it_says_before_it_begins_what_it_will_do_and_how_long_that_takes
     _, err, status = run_setup
     assert_predicate status, :success?, err
-    assert_match(/\Abin.setup will\n  install the gems for Ruby #{RUBY_VERSION} into .*\n  build the extensions.*\nThat takes about \d+ /, err)
+    gems = "install the gems for Ruby #{RUBY_VERSION} into"
+    assert_match(/\Abin.setup will\n  #{gems} .*\n  build the extensions.*\nThat takes about \d+ /, err)
     assert_equal "Ruby #{RUBY_VERSION} (#{in_copy("path/ruby")}) is ready.\n", run_setup[1]
   end
 
   def test_a_gem_that_does_not_build_is_one_sentence_with_the_path_of_the_log
     script = File.read(in_copy("path/ruby"))
-    failing = 'case "$*" in *install*) printf "page\nof output\nAn error occurred while installing racc (1.8.1), and\n" >&2; exit 5 ;; esac'
+    failing = 'case "$*" in *install*) printf "pages\nAn error occurred while installing racc (1.8.1)\n" >&2; exit 5 ;; esac'
     File.write(in_copy("path/ruby"), script.sub("\n") { "\n#{failing}\n" })
     _, err, status = run_setup
     log = in_copy("tmp/setup/gems.log")
     assert_equal ["setup: the gem racc 1.8.1 cannot be installed; #{log} says why.\n", 1], [err.lines.last, status.exitstatus]
-    refute_match(/of output/, err)
-    assert_match(/of output/, File.read(log))
+    refute_match(/pages/, err)
+    assert_match(/pages/, File.read(log))
   end
 
   def test_a_compiler_that_does_not_run_is_found_before_anything_is_built
@@ -237,7 +238,8 @@ class SetupSystemTest < Minitest::Test
     assert_equal %w[redis-server g++], installed
     assert_includes calls, "config set --local with eventmachine"
     _, err, status = run_setup("--needs=redes")
-    assert_equal ["setup: --needs has no redes, but redis, postgresql, browser, rails, eventmachine.\n", 1], [err, status.exitstatus]
+    assert_equal 1, status.exitstatus
+    assert_equal "setup: --needs has no redes, but redis, postgresql, browser, rails, eventmachine.\n", err
   end
 
   def test_at_a_terminal_it_asks_once_and_before_anything_else

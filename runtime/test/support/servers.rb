@@ -73,8 +73,8 @@ class Servers
        *systems.flat_map { |system| [File.join(system, "sbin"), File.join(system, "bin")] }]
     end
 
-    # Where bin/setup has unpacked servers beside the system; see bin/support/unpacked.sh. The path has no link, for the user of the
-    # servers may not see the one that is in the clone.
+    # Where bin/setup has unpacked servers beside the system; see bin/support/unpacked.sh. The path has no link, for the user of
+    # the servers may not see the one that is in the clone.
     def unpacked
       link = File.expand_path("../../../tmp/setup/servers", __dir__)
       [File.join(File.realpath(link), "usr")] if File.exist?(link)

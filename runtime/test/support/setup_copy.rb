@@ -131,6 +131,11 @@ module SetupCopy
     esac
   SH
 
+  CONFIGURE = <<~'SH'
+    echo "configure $*" >>ROOT/calls
+    for word in "$@"; do case $word in --prefix=*) echo "${word#*=}" >prefix ;; esac; done
+  SH
+
   SIMULATED = <<~TEXT
     Inst redis-tools (7.0 Debian:12/stable [amd64])
     Inst libc6 [2.36-9] (2.41-12 Debian:13/stable [amd64]) []
@@ -155,7 +160,7 @@ module SetupCopy
     (COMPILERS + SERVERS + CROSS + APT + %w[id ccache]).each { |name| program("path/#{name}", FAKES.fetch(name, "exit 0")) }
     (COMPILERS + ["redis-server"]).each { |name| program("packages/#{name}", FAKES.fetch(name, "exit 0")) }
     program("path/patch", 'echo "patch $(cat)" >>ROOT/calls')
-    program("configure", 'echo "configure $*" >>ROOT/calls; for word in "$@"; do case $word in --prefix=*) echo "${word#*=}" >prefix ;; esac; done')
+    program("configure", CONFIGURE)
     program("source", SOURCE)
     program("download", %q(names="${*##* download }"; for word in $names; do : >"${word}_1_all.deb"; done))
     program("loader", 'echo "run as ${2##*/}: $5"')
