@@ -2,7 +2,7 @@
 
 require "jobs_helper"
 require "support/browser"
-require "support/servers" # bin/setup installs the browser with these
+require "support/servers"
 require "support/web_example"
 
 # The pages in a browser.
