@@ -72,7 +72,7 @@ module Bench
     def say_how_to_have_all
       return unless @options.main?
 
-      @out.puts "These were ten main rows. `bin/bench --all` runs all #{Bench.tables.size} tables, which takes about " \
+      @out.puts "These were main rows. `bin/bench --all` runs all #{Bench.tables.size} tables, which takes about " \
                 "#{ExpectedTime.new.words(@options.samples)}; `--list` names them, and `--only` runs some."
     end
 
