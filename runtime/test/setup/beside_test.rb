@@ -120,6 +120,12 @@ class SetupBesideTest < Minitest::Test
     assert_equal %w[lock], Dir.children(in_copy("var/servers"))
   end
 
+  # By night, see rakelib/setup.rake.
+  def test_the_run_in_a_bare_debian_says_where_it_is_left_out
+    out, err, status = run_bin("support/bare_debian.sh")
+    assert_equal ["", "left out: a bare bookworm, which wants root and the program debootstrap\n", true], [out, err, status.success?]
+  end
+
   private
 
   def matrix_on_debian12
