@@ -15,6 +15,7 @@
 #define UNNAMED_MAX 256u
 
 static VALUE cLane;
+static ID id_of_this_machine;
 static uint32_t forks; /* that have led to this process */
 
 /* --- the object --- */
@@ -117,6 +118,7 @@ static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALU
     lane->cache = lane->names ? NUM2UINT(cache) : UNNAMED_MAX;
     lane->shared = RTEST(shared);
     lane->forks = forks;
+    lane->machine = ringspun->machine_here();
     lane->quiet_since = ringspun->now();
     snprintf(lane->prefix, sizeof(lane->prefix), "%s", StringValueCStr(prefix));
     return self;
@@ -163,6 +165,13 @@ static VALUE lane_text(VALUE class, VALUE value, VALUE place) {
 static VALUE lane_is_complete(VALUE class, VALUE result) {
     (void)class;
     return rpg_result_is_complete(result) ? Qtrue : Qfalse;
+}
+
+/* @return [Boolean] whether it is the caller's machine that it belongs to */
+static VALUE lane_is_here(VALUE self) {
+    const rpg_lane *lane = rpg_lane_get(self);
+    if (RB_LIKELY(lane->machine && lane->machine == ringspun->machine_here())) return Qtrue;
+    return rb_funcall(self, id_of_this_machine, 0);
 }
 
 /* Sends one statement and waits for its result. May switch strands.
@@ -310,6 +319,13 @@ static VALUE lane_is_stuck(VALUE self) { return rpg_is_stuck(rpg_lane_get(self),
 /* @return [Boolean] whether a statement has left a transaction open, or changed the session */
 static VALUE lane_is_unsafe(VALUE self) { return rpg_is_unsafe(rpg_lane_get(self)) ? Qtrue : Qfalse; }
 
+/* @return [Boolean] whether it is as it was when its user got it, and goes to the next as it is */
+static VALUE lane_is_untouched(VALUE self) {
+    const rpg_lane *lane = rpg_lane_get(self);
+    bool asked = lane->sent.len > 0 || lane->outbox.len > 0 || lane->leg || lane->leg_ahead || lane->streams;
+    return lane->lost[0] || lane->enclosed || asked || rpg_is_unsafe(lane) ? Qfalse : Qtrue;
+}
+
 /* @return [Boolean] whether a statement has changed the session, since this was last asked for */
 static VALUE lane_take_left_state(VALUE self) {
     rpg_lane *lane = rpg_lane_get(self);
@@ -400,6 +416,7 @@ static VALUE lane_ends_transaction(VALUE class, VALUE sql) {
 static VALUE lane_take_notices(VALUE self) { return rpg_notices_take(&rpg_lane_get(self)->notices); }
 
 void rpg_init_lane(void) {
+    id_of_this_machine = rb_intern("of_this_machine?");
     rpg_init_ask();
     rpg_init_bell();
     pthread_atfork(NULL, NULL, count_fork);
@@ -410,6 +427,7 @@ void rpg_init_lane(void) {
     rb_define_singleton_method(cLane, "encode", lane_encode, 1);
     rb_define_singleton_method(cLane, "text", lane_text, 2);
     rb_define_singleton_method(cLane, "complete?", lane_is_complete, 1);
+    rb_define_method(cLane, "here?", lane_is_here, 0);
     rb_define_method(cLane, "query", lane_query, 5);
     rb_define_method(cLane, "ping", lane_ping, 1);
     rb_define_method(cLane, "hold", lane_hold, 0);
@@ -430,6 +448,7 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "quiet?", lane_is_quiet, 0);
     rb_define_method(cLane, "stuck?", lane_is_stuck, 0);
     rb_define_method(cLane, "unsafe?", lane_is_unsafe, 0);
+    rb_define_method(cLane, "untouched?", lane_is_untouched, 0);
     rb_define_method(cLane, "take_left_state", lane_take_left_state, 0);
     rb_define_method(cLane, "decoders=", lane_set_decoders, 1);
     rb_define_method(cLane, "histories=", lane_set_histories, 1);

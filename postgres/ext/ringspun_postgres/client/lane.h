@@ -40,6 +40,7 @@ typedef struct {
 typedef struct rpg_lane {
     VALUE self;
     VALUE stream;
+    const void *machine;        /* of the stream; NULL: there was no run when it was made. The object has the machine, so it stays there */
     int fd;                     /* of the stream; -1: a simulated one */
     uint32_t forks;             /* that this process is known to come from */
     VALUE statements;           /* Hash: SQL => Statement */

@@ -19,22 +19,24 @@ module Ringspun
       # Seconds after which who waits looks again for what nobody will give back.
       LOOK = 1
 
-      Waiter = Data.define(:machine, :gate)
+      # Seconds in which nobody looks twice, however many find that there is none: each look is at all holders.
+      LOOK_AGAIN = 0.02
 
-      # One that nobody uses.
-      Idle = Data.define(:lane, :machine, :since)
-      private_constant :Idle, :Waiter
+      Waiter = Struct.new(:machine, :gate)
+      NONE = [].freeze
+      private_constant :Waiter, :NONE
 
       def initialize(pool)
         @pool = pool
         @config = pool.config
         @lock = Thread::Mutex.new
-        @idle = [] # the last that was given back comes last, and is taken first
+        @idle = [] # lanes: the last that was given back comes last, and is taken first
         @waiters = []
         @holders = {}.compare_by_identity
         @lent = {}.compare_by_identity # shared ones that count here
         @openings = {}.compare_by_identity # strands
         @reclaimed = [] # and to be closed by their machines
+        @looked_at = 0 # for what nobody will give back
         @count = 0
         @filling = false
         @closed = false
@@ -45,9 +47,13 @@ module Ringspun
       # @param timeout [Numeric, nil] seconds until there is one, of which no more than `checkout_timeout` are spent on waiting
       #   for a connection that others have
       # @param reset [Boolean] the session is made anew afterwards
-      def use(timeout, reset: false, &)
+      def use(timeout, reset: false)
         holder = Holder.new
-        Postgres.with_taken(-> { acquire(timeout, holder) }, ->(lane) { release(lane, reset) }, &)
+        lane = nil
+        Postgres.taking { lane = acquire(timeout, holder) }
+        yield lane
+      ensure
+        Postgres.giving_back { release(lane, reset) } if lane
       end
 
       # @param left [Numeric, nil] seconds to open one
@@ -65,7 +71,7 @@ module Ringspun
       def try_idle(left)
         lane = take_idle(Machine.current) unless @idle.empty?
         lane = lane && prepare(lane, left) or return :none
-        hold(lane, Holder.new)
+        hold(lane, Holder.new, Machine.current)
         begin
           yield lane
         ensure
@@ -106,11 +112,15 @@ module Ringspun
       def acquire(timeout, holder, seconds = timeout)
         machine = Machine.current
         deadline = seconds && (machine.now + seconds)
-        loop do
+        lane = nil
+        until lane
           got = take(machine)
           got = await(got, timeout, left(deadline)) if got.is_a?(Waiter)
-          lane = prepare(got, left(deadline)) and return hold(lane, holder).tap { fill }
+          lane = prepare(got, left(deadline))
         end
+        hold(lane, holder, machine)
+        fill
+        lane
       end
 
       # Has as many opened as there are to be at least, beside the run. Without one the caller is the only user.
@@ -147,7 +157,7 @@ module Ringspun
         openings.each(&:terminate)
         close_own
         @lock.synchronize { @holders.keys }.each(&:close)
-        @lock.synchronize { @idle.each { |idle| abandon(idle) }.clear }
+        @lock.synchronize { @idle.each { |lane| abandon(lane) }.clear }
         close_reclaimed
       end
 
@@ -155,10 +165,10 @@ module Ringspun
       def close_own
         close_reclaimed
         idle, held = @lock.synchronize do
-          idle, @idle = @idle.partition { |each| each.lane.here? }
+          idle, @idle = @idle.partition(&:here?)
           [idle, @holders.keys.select(&:here?)]
         end
-        idle.each { |each| give_up(each.lane) }
+        idle.each { |lane| give_up(lane) }
         held.each { |lane| write_off(lane) }
       end
 
@@ -183,16 +193,27 @@ module Ringspun
       def take(machine)
         close_reclaimed
         idle = take_idle(machine) and return idle
+        return @lock.synchronize { permit || wait(machine) } unless look?(machine)
+
         reclaim(&:ended?)
         @lock.synchronize { permit } || (reclaim(&:astray?) && @lock.synchronize { permit || wait(machine) })
+      end
+
+      # Who is told not to look waits, and then looks.
+      def look?(machine)
+        now = machine.now
+        return false if (now - @looked_at).between?(0, LOOK_AGAIN)
+
+        @looked_at = now
+        true
       end
 
       def take_idle(machine)
         @lock.synchronize do
           raise closed if @closed
 
-          found = @idle.rindex { |each| each.machine.equal?(machine) }
-          @idle.delete_at(found).lane if found
+          found = @idle.rindex { |lane| lane.machine.equal?(machine) }
+          @idle.delete_at(found) if found
         end
       end
 
@@ -244,7 +265,7 @@ module Ringspun
           got = got.gate.try_pop or return
           raise got.exception(got.message) if got.is_a?(Exception)
         end
-        lane = prepare(got, left) and hold(lane, Holder.new)
+        lane = prepare(got, left) and hold(lane, Holder.new, machine)
       end
 
       def await(waiter, timeout, left)
@@ -259,14 +280,20 @@ module Ringspun
         leave(waiter) unless got
       end
 
+      # Soon for the first time, for nobody may have looked.
       def pop(gate, seconds)
-        due = Machine.current.now + seconds
+        machine = Machine.current
+        due = machine.now + seconds
+        look = LOOK_AGAIN
         loop do
-          left = due - Machine.current.now
-          got = gate.pop(timeout: left.clamp(0, LOOK))
-          return got if got || gate.closed? || left <= LOOK
+          left = due - machine.now
+          got = gate.pop(timeout: left.clamp(0, look))
+          return got if got || gate.closed?
 
-          reclaim(&:left?)
+          reclaim(&:left?) if look?(machine) || left <= look
+          return gate.try_pop if left <= look
+
+          look = LOOK
         end
       end
 
@@ -335,8 +362,8 @@ module Ringspun
         end
       end
 
-      def hold(lane, holder)
-        holder.hold(lane)
+      def hold(lane, holder, machine)
+        holder.hold(lane, machine.now)
         return lane if @lock.synchronize { @holders[lane] = holder unless @closed }
 
         give_up(lane)
@@ -348,7 +375,9 @@ module Ringspun
       # --- giving one back ---
 
       def settle(lane, reset)
-        return false if lane.lost? || @closed
+        return false if @closed
+        return true if !reset && lane.clean?
+        return false if lane.lost?
 
         lane.enclosed = false
         lane.end_stream # its user may have been interrupted before it knew that there is one
@@ -372,11 +401,8 @@ module Ringspun
           next [lane] if @closed
 
           waiter = @waiters.shift
-          if waiter.nil?
-            @idle << Idle.new(lane, machine, Postgres.now)
-            next superfluous
-          end
-          next [] if waiter.machine.equal?(machine) && waiter.gate.try_push(lane)
+          next rest(lane, machine.now) if waiter.nil?
+          next NONE if waiter.machine.equal?(machine) && waiter.gate.try_push(lane)
 
           waiter.gate.try_push(:permit)
           [lane]
@@ -385,12 +411,17 @@ module Ringspun
       end
 
       # @return [Array<Lane>] that nobody has used for long
-      def superfluous
-        used = Postgres.now - KEEP
-        old = @idle.take_while { |idle| idle.since < used }.size
+      def rest(lane, now)
+        lane.idle_since = now
+        @idle << lane
+        @idle.first.idle_since < now - KEEP ? superfluous(now - KEEP) : NONE
+      end
+
+      def superfluous(used)
+        old = @idle.take_while { |lane| lane.idle_since < used }.size
         closing = @idle.shift([old, @count - @config.min].min.clamp(0..))
         @count -= closing.size
-        closing.map(&:lane)
+        closing
       end
 
       # Shielded: or who is cancelled meanwhile would take the place along.
@@ -416,9 +447,9 @@ module Ringspun
       # Another machine's.
       #
       # @return [:permit] to open one in its place
-      def abandon(idle)
-        idle.lane.close
-        @reclaimed << idle.lane unless idle.lane.here?
+      def abandon(lane)
+        lane.close
+        @reclaimed << lane unless lane.here?
         :permit
       end
     end

@@ -246,11 +246,19 @@ module Ringspun
       # @yieldparam taken [Object]
       def with_taken(take, give_back)
         taken = nil
-        masked(AT_WAITS) { taken = take.call }
+        taking { taken = take.call }
         yield taken
       ensure
-        masked(NEVER) { give_back.call(taken) } if taken
+        giving_back { give_back.call(taken) } if taken
       end
+
+      # @api private
+      # (see #with_taken)
+      def taking(&) = masked(AT_WAITS, &)
+
+      # @api private
+      # (see #with_taken)
+      def giving_back(&) = masked(NEVER, &)
 
       # @api private
       # A mask is a thread's and not a fiber's: another fiber would get it, or end it. Fibers are interrupted where they wait.

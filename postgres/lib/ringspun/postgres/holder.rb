@@ -31,19 +31,21 @@ module Ringspun
       end
 
       def initialize
+        scheduler = Fiber.current_scheduler
+        fiber = Fiber.current
         @left = false
         @thread = Thread.current
-        FIBERS[self] = Fiber.current
-        @strand = Machine.current.running if Fiber.current_scheduler.is_a?(Scheduler)
+        FIBERS[self] = fiber
+        @strand = Machine.current.running if scheduler.is_a?(Scheduler)
         @places = caller_locations
-        @made_at = Thread.current[MADE_AT]
-        @name = (Fiber.current_scheduler ? Fiber.current : @thread).inspect unless @strand
+        @made_at = @thread[MADE_AT]
+        @name = (scheduler ? fiber : @thread).inspect unless @strand
       end
 
       # Of the lane it has from now on.
-      def hold(lane)
+      def hold(lane, now)
         @lane = lane
-        @since = Postgres.now
+        @since = now
       end
 
       # Another thread gives it back for it.

@@ -20,6 +20,12 @@ module Ringspun
       # @return [Types] of its pool
       attr_reader :types
 
+      # @return [Machine] whose stream it has
+      attr_reader :machine
+
+      # @return [Float, nil] when it was given back, on the machine's clock
+      attr_accessor :idle_since
+
       attr_writer :session, :canceller, :machine, :thread, :types
 
       # @return [Lanes, nil] to which it belongs, when it is shared
@@ -135,8 +141,8 @@ module Ringspun
       end
       private :leave_to_owner
 
-      # Whether it is the caller's machine that it belongs to.
-      def here? = Machine.current? && Machine.current.equal?(@machine)
+      # Whether it is the caller's machine that it belongs to. The extension calls it, which knows that most often.
+      def of_this_machine? = Machine.current? && Machine.current.equal?(@machine)
 
       # What it is at.
       #

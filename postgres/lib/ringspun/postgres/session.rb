@@ -40,8 +40,8 @@ module Ringspun
       # @raise [TransactionRolledBack] the server has rolled back what was to be committed
       # @raise [TimeoutError] the time is up; the transaction was not committed, unless it had come to its end
       # @since 0.1.0
-      def transaction(isolation: nil, read_only: nil, deferrable: nil, timeout: nil, retry: 0, &block)
-        again = binding.local_variable_get(:retry) # which is a word of Ruby's; a binding is dear
+      def transaction(isolation: nil, read_only: nil, deferrable: nil, timeout: nil, **options, &block)
+        again = options.empty? ? 0 : Transaction.retries(**options)
         Transaction.check_block_and_retry(block, again)
         begin_sql = Transaction.begin_sql(isolation:, read_only:, deferrable:)
         deadline = timeout && (Postgres.now + Postgres.seconds("timeout", timeout))
@@ -219,10 +219,14 @@ module Ringspun
       class << self
         # @api private
         # @raise [UsageError]
-        def check(isolation: nil, read_only: nil, deferrable: nil, retry: 0, &block)
-          check_block_and_retry(block, binding.local_variable_get(:retry))
+        def check(isolation: nil, read_only: nil, deferrable: nil, **options, &block)
+          check_block_and_retry(block, retries(**options))
           begin_sql(isolation:, read_only:, deferrable:)
         end
+
+        # @api private
+        # Of a word of Ruby's, which only a binding has, and that is dear.
+        def retries(retry: 0) = binding.local_variable_get(:retry)
 
         # @api private
         # @raise [UsageError]
@@ -310,7 +314,7 @@ module Ringspun
       private
 
       def enclose(before, after, back, timeout)
-        @deadline = [@deadline, timeout && (Postgres.now + Postgres.seconds("timeout", timeout))].compact.min
+        @deadline = [@deadline, Postgres.now + Postgres.seconds("timeout", timeout)].compact.min if timeout
         begin_by(before)
         @lane.enclosed = true
         value = yield self
@@ -365,7 +369,7 @@ module Ringspun
       def observed(sqls, &) = @observers ? @observers.observe(:query, sqls, @lane, &) : yield
 
       def limit(timeout)
-        own = super
+        own = timeout ? Postgres.seconds("timeout", timeout) : @timeout
         return own unless @deadline
 
         left = [@deadline - Postgres.now, 0].max

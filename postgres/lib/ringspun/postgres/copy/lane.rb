@@ -65,6 +65,9 @@ module Ringspun
         end_legs
       end
 
+      # @return [Boolean] whether the next user gets it as it is
+      def clean? = @watching.nil? && untouched?
+
       private
 
       def start_copy(sql, seconds, into)
