@@ -89,23 +89,6 @@ and had asked for it at\n\t.*/reclaim_test\.rb:(?<line>\d+):in }
     end
   end
 
-  # Each look is at all holders, and most find that nothing is left behind.
-  def test_of_many_who_find_none_one_looks
-    on_pool(max: 1) do |pool, machine|
-      looks = 0
-      looked = TracePoint.new(:call) { looks += 1 }
-      waiting = pool.session do |_|
-        looked.enable(target: Postgres.const_get(:Holder).instance_method(:ended?))
-        all = Array.new(20) { machine.spin { pool.session { |session| session.query_value("select 1") } } }
-        machine.yield until pool.metrics[:waiting] == 20
-        looked.disable
-        all
-      end
-      assert_equal [1], waiting.map(&:await).uniq
-      assert_equal 1, looks
-    end
-  end
-
   def test_the_error_of_a_pool_that_is_exhausted_names_who_has_made_an_enumerator
     on_pool(max: 1, checkout_timeout: 0.01) do |pool|
       kept = pool.stream(ROWS, as: :array)

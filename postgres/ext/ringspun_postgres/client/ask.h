@@ -67,6 +67,9 @@ void rpg_note_head(rpg_lane *lane);
 /* A group has been added to the outbox. Somebody looks after a while whether it was sent. */
 void rpg_enter(rpg_lane *lane, rpg_request *first);
 
+/* A request without a statement, which leaves before others. It is answered behind what was sent. */
+rpg_request *rpg_submit_empty(rpg_lane *lane);
+
 /* Into the outbox, which leaves when the tick ends. */
 void rpg_submit(rpg_lane *lane, rpg_request *request);
 

@@ -1,5 +1,6 @@
 /* batch: several statements with one Sync: Lane#batch. */
 #include "client/ask.h"
+#include "client/opening.h"
 #include "client/params.h"
 #include "client/window.h"
 
@@ -104,6 +105,7 @@ static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds, VAL
         if (NIL_P(refused) || why == rpg_sym_session) refused = why; /* which is so on any lane, the others only on this one */
     }
     if (!NIL_P(refused)) return refused;
+    rpg_settle_opening(lane, deadline);
     for (bool again = false;; again = true) {
         for (uint32_t i = 0; i < len; i++) {
             refused = rpg_ask_types(lane, RARRAY_AREF(statements, i), RARRAY_AREF(encoded, i), deadline);

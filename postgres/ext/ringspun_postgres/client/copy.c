@@ -4,6 +4,7 @@
  * goes in is written beside the outbox, and only between the server's "go on" and its end. The Sync follows when all is said, and
  * where a COPY was given up. https://www.postgresql.org/docs/17/protocol-flow.html#PROTOCOL-COPY
  */
+#include "client/opening.h"
 #include "client/ask.h"
 
 /* Of a CopyData. It is far below what a server takes at once. */
@@ -51,10 +52,11 @@ bool rpg_copy_begins(rpg_lane *lane, rpg_request *request, uint8_t way) {
  * @return [nil, Symbol] the Symbol says why it was not taken */
 static VALUE lane_begin_copy(VALUE self, VALUE sql, VALUE into, VALUE seconds) {
     rpg_lane *lane = rpg_lane_get(self);
-    rpg_ask_deadline(lane, seconds, false);
+    int64_t deadline = rpg_ask_deadline(lane, seconds, false);
     VALUE statement = rpg_ask_copy(sql), none = rb_ary_new();
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
     if (!NIL_P(refused)) return refused;
+    rpg_settle_opening(lane, deadline);
     rpg_request *request = rpg_ask_request(lane, statement, none);
     request->again = true; /* it is given no name */
     request->leg = RPG_FIRST_LEG;
@@ -198,6 +200,7 @@ static VALUE lane_describe(VALUE self, VALUE sql, VALUE seconds) {
     VALUE statement = rpg_statement_new(rb_str_new_frozen(sql), Qnil, lane->decoders), none = rb_ary_new();
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
     if (!NIL_P(refused)) return refused;
+    rpg_settle_opening(lane, deadline);
     rpg_request *request = rpg_ask_request(lane, statement, none);
     request->again = request->describes = true;
     rpg_submit(lane, request);

@@ -1,5 +1,6 @@
 #include "client/ask.h"
 #include "client/bell.h"
+#include "client/opening.h"
 #include "client/params.h"
 #include "client/thread.h"
 #include "client/window.h"
@@ -32,6 +33,7 @@ static void lane_mark(void *data) {
     rpg_requests_mark(&lane->answered);
     if (lane->leg) rpg_request_mark(lane->leg); /* which may be done, and then is in neither */
     if (lane->leg_ahead) rpg_request_mark(lane->leg_ahead);
+    if (lane->opening) rpg_request_mark(lane->opening);
 }
 
 /* The lane knows where it is itself. */
@@ -42,6 +44,7 @@ static void lane_compact(void *data) {
 
 static void lane_free(void *data) {
     rpg_lane *lane = data;
+    rpg_opening_forget(lane);
     if (lane->leg && lane->leg->done) rpg_request_free(lane->leg); /* nobody has taken the end of the stream */
     if (lane->leg_ahead && lane->leg_ahead->done) rpg_request_free(lane->leg_ahead);
     rpg_requests_free(&lane->outbox);
@@ -127,7 +130,7 @@ static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALU
 /* --- methods --- */
 
 /* It has no statement, and leaves at once. */
-static rpg_request *submit_empty(rpg_lane *lane) {
+rpg_request *rpg_submit_empty(rpg_lane *lane) {
     rpg_request *request = rpg_request_new(lane, Qnil, (rpg_span){NULL, 0});
     if (!request) rb_memerror();
     rpg_note_head(lane);
@@ -187,6 +190,7 @@ static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALU
     VALUE statement = rpg_ask_statement(lane, sql, params);
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), RTEST(forced));
     if (!NIL_P(refused)) return refused;
+    if (!rpg_opening_is_ahead(lane) || !rpg_is_typed(statement, params)) rpg_settle_opening(lane, deadline);
     VALUE answer = rpg_sym_again;
     for (bool again = false; answer == rpg_sym_again; again = true) {
         refused = rpg_ask_types(lane, statement, params, deadline);
@@ -194,6 +198,10 @@ static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALU
         rpg_request *request = rpg_ask_request(lane, statement, params);
         request->prepared = RTEST(prepared);
         request->again = again;
+        if (RB_UNLIKELY(rpg_opening_is_ahead(lane))) {
+            answer = rpg_ask_with_opening(lane, request, deadline);
+            continue;
+        }
         rpg_submit(lane, request);
         rpg_wait_among_others(lane, request, deadline);
         answer = rpg_answer_of(lane, request);
@@ -211,7 +219,7 @@ static VALUE lane_ping(VALUE self, VALUE seconds) {
     rpg_lane *lane = rpg_lane_get(self);
     int64_t deadline = ringspun->deadline(seconds);
     if (lane->lost[0]) return Qfalse;
-    rpg_request *request = submit_empty(lane);
+    rpg_request *request = rpg_submit_empty(lane);
     rpg_wait_for(lane, request, deadline);
     rpg_request_free(request);
     return lane->lost[0] ? Qfalse : Qtrue;
@@ -322,7 +330,7 @@ static VALUE lane_is_unsafe(VALUE self) { return rpg_is_unsafe(rpg_lane_get(self
 /* @return [Boolean] whether it is as it was when its user got it, and goes to the next as it is */
 static VALUE lane_is_untouched(VALUE self) {
     const rpg_lane *lane = rpg_lane_get(self);
-    bool asked = lane->sent.len > 0 || lane->outbox.len > 0 || lane->leg || lane->leg_ahead || lane->streams;
+    bool asked = lane->sent.len > 0 || lane->outbox.len > 0 || lane->leg || lane->leg_ahead || lane->streams || lane->opening || lane->unopened;
     return lane->lost[0] || lane->enclosed || asked || rpg_is_unsafe(lane) ? Qfalse : Qtrue;
 }
 
@@ -467,6 +475,7 @@ void rpg_init_lane(void) {
     rb_global_variable(&cLane);
     rpg_init_asides(cLane);
     rpg_init_batch(cLane);
+    rpg_init_opening(cLane);
     rpg_init_post(cLane);
     rpg_init_stream(cLane);
     rpg_init_script(cLane);

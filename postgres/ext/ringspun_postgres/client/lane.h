@@ -88,6 +88,9 @@ typedef struct rpg_lane {
     rpg_requests answered;      /* of those that were posted, and that nobody has taken yet */
     uint32_t posted;            /* with those that are not answered */
     rpg_notices notices;        /* that no request has */
+    rpg_request *opening;       /* the BEGIN of a transaction: opening.h; NULL: nothing is to begin */
+    bool opening_taken;         /* a strand waits for it, or for what has left with it, or has gone */
+    bool unopened;              /* the server has refused it, and executes nothing of the transaction */
     rpg_request *attendant;     /* is sent to nobody: with it a strand waits for the answer of any that was posted; NULL: not yet */
     rpg_request *listener;      /* is sent to nobody: with it a strand waits for notifications; NULL: they are dropped */
     rpg_out notifications;      /* bodies of messages, each behind its length */
@@ -119,6 +122,7 @@ static inline int64_t rpg_now(const rpg_lane *lane) { return RB_UNLIKELY(lane->t
 /* Methods of the class. */
 void rpg_init_asides(VALUE cLane);
 void rpg_init_batch(VALUE cLane);
+void rpg_init_opening(VALUE cLane);
 void rpg_init_post(VALUE cLane);
 void rpg_init_stream(VALUE cLane);
 void rpg_init_thread(VALUE cLane);

@@ -1,3 +1,4 @@
+#include "client/opening.h"
 #include "client/script.h"
 #include "client/ask.h"
 
@@ -101,6 +102,7 @@ static VALUE lane_script(VALUE self, VALUE sql, VALUE seconds) {
     int64_t deadline = rpg_ask_deadline(lane, seconds, false);
     VALUE refused = rpg_why_not(lane, NULL, true);
     if (!NIL_P(refused)) return refused;
+    rpg_settle_opening(lane, deadline);
     rpg_request *request = new_script(lane, sql);
     rpg_submit(lane, request);
     rpg_wait_among_others(lane, request, deadline);

@@ -1,4 +1,5 @@
 #include "client/inbox.h"
+#include "client/opening.h"
 #include "client/script.h"
 #include "client/thread.h"
 #include "client/window.h"
@@ -26,6 +27,7 @@ static void keep_answer(rpg_request *request) {
 void rpg_finish(rpg_request *request, rpg_end_kind end) {
     rpg_window_end(request->lane, request);
     if (request->parses) rpg_statement_forget_name(rpg_statement_get(request->statement));
+    if (RB_UNLIKELY(request == request->lane->opening)) rpg_opening_ended(request->lane, end);
     request->done = true;
     request->end = (uint8_t)end;
     if (RB_UNLIKELY(request->seen != NULL)) request->seen->answered_at = rpg_now(request->lane);
@@ -97,8 +99,10 @@ void rpg_leave(void *data) {
     request->parts = NULL;
     if (request->lane->leg == request) request->lane->leg = NULL;
     if (request->lane->leg_ahead == request) request->lane->leg_ahead = NULL;
-    for (uint32_t i = 0; i + 1 < len; i++) leave_one(parts[i]);
-    leave_one(request);
+    for (uint32_t i = 0; i + 1 < len; i++) {
+        if (!rpg_opening_stays(parts[i])) leave_one(parts[i]);
+    }
+    if (!rpg_opening_stays(request)) leave_one(request);
     free(parts);
 }
 

@@ -1,5 +1,6 @@
 /* stream: rows that are taken as they come: Lane#begin_stream and what follows it. */
 #include "client/ask.h"
+#include "client/opening.h"
 #include "client/params.h"
 
 static rpg_request *submit_leg(rpg_lane *lane, VALUE statement, VALUE formats, rpg_leg leg) {
@@ -41,6 +42,7 @@ static VALUE lane_begin_stream(VALUE self, VALUE sql, VALUE params, VALUE prepar
     VALUE statement = rpg_ask_statement(lane, sql, params);
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
     if (!NIL_P(refused)) return refused;
+    rpg_settle_opening(lane, deadline);
     if (RTEST(alone) || lane->status != 'I') rpg_ask_columns(lane, statement, deadline);
     rpg_ask_types(lane, statement, params, deadline);
     rpg_request *request = rpg_ask_request(lane, statement, params);

@@ -377,9 +377,10 @@ module Ringspun
       def settle(lane, reset)
         return false if @closed
         return true if !reset && lane.clean?
-        return false if lane.lost?
+        return false if lane.lost? || lane.opens?
 
         lane.enclosed = false
+        lane.forget_opening
         lane.end_stream # its user may have been interrupted before it knew that there is one
         reset |= lane.take_left_state
         clean = !reset && lane.status == "I" && lane.pending.zero?

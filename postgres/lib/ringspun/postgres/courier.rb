@@ -112,10 +112,19 @@ module Ringspun
           %i[busy untyped again].include?(taken) ? ask(:query, sql, params, due && (due - Postgres.now), prepared, forced) : taken
         end
 
+        # (see Postgres::Lane#open_transaction)
+        # A thread has that answered first.
+        #
+        # @return [Result, Symbol]
+        def open_transaction(sql, seconds) = query(sql, [], seconds, false, true)
+
         # In its user's thread: it is no more than a mark.
         def observed=(observed)
           @lane.observed = observed
         end
+
+        # (see #observed=)
+        def forget_opening = @lane.forget_opening
 
         def types = @lane.types
 

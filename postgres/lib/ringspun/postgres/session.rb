@@ -29,6 +29,11 @@ module Ringspun
       # Runs the block in a transaction, which is committed when the block returns, and rolled back when it is left in any other
       # way: by an exception, `throw`, `break`, a cancellation, or the end of its strand.
       #
+      # In a strand nobody waits for the BEGIN by itself: it leaves together with the first statement of the block, when that comes at
+      # once, and else when the strand waits for something. Where the server refuses it, the first statement raises its error, all
+      # later ones and the end of the block {TransactionRolledBack}, and nothing is executed. With `on_statement`, `on_notice` or `log`
+      # it is waited for.
+      #
       # @param isolation [:read_committed, :repeatable_read, :serializable, nil] nil: as the server is set
       # @param read_only [Boolean, nil]
       # @param deferrable [Boolean, nil]
@@ -324,7 +329,10 @@ module Ringspun
         value
       ensure
         @lane.enclosed = @depth.positive? && @begun
-        roll_back(back) if @begun && !returned
+        unless returned
+          roll_back(back) if @begun
+          @lane.forget_opening if @depth.zero?
+        end
         finish
       end
 
@@ -335,7 +343,8 @@ module Ringspun
 
       def begin_by(sql)
         begun = @depth.zero? # a BEGIN may arrive although nobody has waited for its answer
-        run(sql, [], nil, false, false)
+        # Who observes is told how long each has taken.
+        begun && !@observers ? open(sql) : run(sql, [], nil, false, false)
         begun = true
       rescue UsageError # nothing was sent, as in the midst of a stream
         begun = false
@@ -343,6 +352,9 @@ module Ringspun
       ensure
         @begun = begun
       end
+
+      # It leaves with the first statement, where that comes at once. What that waits for tells whether there is a transaction.
+      def open(sql) = ask { @lane.open_transaction(sql, limit(nil)) || true }
 
       def conclude(sql)
         tag = run(sql, [], nil, false, false).tag
