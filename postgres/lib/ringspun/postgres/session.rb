@@ -29,10 +29,10 @@ module Ringspun
       # Runs the block in a transaction, which is committed when the block returns, and rolled back when it is left in any other
       # way: by an exception, `throw`, `break`, a cancellation, or the end of its strand.
       #
-      # In a strand nobody waits for the BEGIN by itself: it leaves together with the first statement of the block, when that comes at
-      # once, and else when the strand waits for something. Where the server refuses it, the first statement raises its error, all
-      # later ones and the end of the block {TransactionRolledBack}, and nothing is executed. With `on_statement`, `on_notice` or `log`
-      # it is waited for.
+      # In a strand nobody waits for the BEGIN by itself: it leaves together with the first statement of the block, when that comes
+      # at once, and else when the strand waits for something. Where the server refuses it, the first statement raises its error, all
+      # later ones and the end of the block {TransactionRolledBack}, and nothing is executed. With `on_statement`, `on_notice` or
+      # `log` it is waited for.
       #
       # @param isolation [:read_committed, :repeatable_read, :serializable, nil] nil: as the server is set
       # @param read_only [Boolean, nil]
@@ -344,7 +344,7 @@ module Ringspun
       def begin_by(sql)
         begun = @depth.zero? # a BEGIN may arrive although nobody has waited for its answer
         # Who observes is told how long each has taken.
-        begun && !@observers ? open(sql) : run(sql, [], nil, false, false)
+        begun && !@observers ? send_begin(sql) : run(sql, [], nil, false, false)
         begun = true
       rescue UsageError # nothing was sent, as in the midst of a stream
         begun = false
@@ -354,7 +354,7 @@ module Ringspun
       end
 
       # It leaves with the first statement, where that comes at once. What that waits for tells whether there is a transaction.
-      def open(sql) = ask { @lane.open_transaction(sql, limit(nil)) || true }
+      def send_begin(sql) = ask { @lane.open_transaction(sql, limit(nil)) || true }
 
       def conclude(sql)
         tag = run(sql, [], nil, false, false).tag
