@@ -76,12 +76,14 @@ module Ringspun
 
       # Of the program, without this library. Looked for only when somebody is to read it, for stacks are deep.
       def places
-        own = [@places, @made_at || []].map { |all| all.reject { |place| library?(place.path) } }
+        own = [@places, @made_at || []].map { |all| all.reject { |place| library?(place) } }
         own.first.empty? ? own.last : own.first
       end
 
-      # Methods of Ruby's own at the bottom of a fiber have no path.
-      def library?(path) = path.nil? || path.start_with?(__dir__, "<internal:")
+      # Methods of Ruby's own at the bottom of a fiber have no path. A path may lead through links, which `__dir__` does not.
+      def library?(place)
+        place.path.nil? || place.path.start_with?("<internal:") || place.absolute_path&.start_with?(__dir__)
+      end
     end
     private_constant :Holder
   end
