@@ -38,6 +38,7 @@ module Ringspun
         @reclaimed = [] # and to be closed by their machines
         @looked_at = 0 # for what nobody will give back
         @count = 0
+        @served = 0 # of those who have waited
         @filling = false
         @closed = false
       end
@@ -47,10 +48,11 @@ module Ringspun
       # @param timeout [Numeric, nil] seconds until there is one, of which no more than `checkout_timeout` are spent on waiting
       #   for a connection that others have
       # @param reset [Boolean] the session is made anew afterwards
-      def use(timeout, reset: false)
+      # @param patient [Boolean] of these, only those count in which nobody who waits gets one
+      def use(timeout, reset: false, patient: false)
         holder = Holder.new
         lane = nil
-        Postgres.taking { lane = acquire(timeout, holder) }
+        Postgres.taking { lane = acquire(timeout, holder, patient:) }
         yield lane
       ensure
         Postgres.giving_back { release(lane, reset) } if lane
@@ -96,26 +98,29 @@ module Ringspun
         forget if @lock.synchronize { @lent.delete(lane) }
       end
 
+      # @param served [Integer, nil] how many got one, of those who have waited meanwhile
       # @return [String] who has the connections
-      def exhausted(seconds)
+      def exhausted(seconds, served = nil)
         holders, lent, opening = @lock.synchronize do
           [@holders.values, @lent.keys, @count - @holders.size - @idle.size - @lent.size]
         end
         holders += lent.map { |lane| "a shared one: #{lane}" }
         holders << "#{opening} being opened or given back#{@pool.opener.last_try}" if opening.positive?
+        holders << crowd(served) if served&.positive?
         "no connection within #{seconds} s: all #{@config.max} are in use (max: #{@config.max}).\n#{holders.join("\n")}"
       end
 
       # @param holder [Holder] who is to have it
       # @param seconds [Numeric, nil] of the timeout that are left
+      # @param patient (see #use)
       # @return [Lane]
-      def acquire(timeout, holder, seconds = timeout)
+      def acquire(timeout, holder, seconds = timeout, patient: false)
         machine = Machine.current
         deadline = seconds && (machine.now + seconds)
         lane = nil
         until lane
           got = take(machine)
-          got = await(got, timeout, left(deadline)) if got.is_a?(Waiter)
+          got = await(got, timeout, left(deadline), patient) if got.is_a?(Waiter)
           lane = prepare(got, left(deadline))
         end
         hold(lane, holder, machine)
@@ -268,33 +273,48 @@ module Ringspun
         lane = prepare(got, left) and hold(lane, Holder.new, machine)
       end
 
-      def await(waiter, timeout, left)
+      def await(waiter, timeout, left, patient)
         seconds = [timeout, @config.checkout_timeout].compact.min
-        got = pop(waiter.gate, [left, seconds].compact.min)
+        served = @served
+        got = pop(waiter.gate, seconds, left, patient)
         raise got.exception(got.message) if got.is_a?(Exception)
         return got if got
         raise closed if waiter.gate.closed?
 
-        raise PoolTimeoutError, exhausted(seconds)
+        raise PoolTimeoutError, exhausted(patient && timeout ? timeout : seconds, @served - served)
       ensure
         leave(waiter) unless got
       end
 
-      # Soon for the first time, for nobody may have looked.
-      def pop(gate, seconds)
+      # The first look comes soon, for nobody may have looked.
+      #
+      # @param seconds [Numeric] as long as nobody is served, or in all
+      # @param left [Numeric, nil] of the timeout
+      def pop(gate, seconds, left, patient)
         machine = Machine.current
-        due = machine.now + seconds
+        now = machine.now
+        due = now + seconds
+        last = left && (now + left)
+        served = @served
         look = LOOK_AGAIN
         loop do
-          left = due - machine.now
-          got = gate.pop(timeout: left.clamp(0, look))
+          wait = [due, last].compact.min - now
+          got = gate.pop(timeout: wait.clamp(0, look))
           return got if got || gate.closed?
 
-          reclaim(&:left?) if look?(machine) || left <= look
-          return gate.try_pop if left <= look
+          renewed = patient && served != @served
+          now = machine.now
+          served, due = @served, now + seconds if renewed
+          over = wait <= look && !renewed # the clock may be less than a tick before its end, and a wait for that takes none
+          reclaim(&:left?) if look?(machine) || over
+          return gate.try_pop if over
 
           look = LOOK
         end
+      end
+
+      def crowd(served)
+        "#{served} others got one meanwhile, and #{@waiters.size} wait: raise max: or checkout_timeout:, or ask less at once."
       end
 
       # What was handed over while it left goes to the next.
@@ -403,6 +423,8 @@ module Ringspun
 
           waiter = @waiters.shift
           next rest(lane, machine.now) if waiter.nil?
+
+          @served += 1
           next NONE if waiter.machine.equal?(machine) && waiter.gate.try_push(lane)
 
           waiter.gate.try_push(:permit)
@@ -441,6 +463,7 @@ module Ringspun
       def forget
         @lock.synchronize do
           waiter = @waiters.shift
+          @served += 1 if waiter
           waiter ? waiter.gate.try_push(:permit) : @count -= 1
         end
       end

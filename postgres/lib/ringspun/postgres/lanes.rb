@@ -189,12 +189,12 @@ module Ringspun
 
       # Until one has taken the statement, or the time is over.
       def insist(refused, lane, deadline, &ask)
-        patience = nil
+        patience = held_up = nil
         unsure = false
         quiet = 0
         loop do
           unsure ||= UNSURE.include?(refused)
-          note_held_up(lane) if refused == :moved
+          held_up = note_held_up(lane, held_up) if refused == :moved
           patience ||= Patience.new(patient_until) if STUCK.include?(refused)
           taken = elsewhere(refused, unsure, deadline, &ask)
           return taken unless taken.is_a?(Symbol)
@@ -213,14 +213,18 @@ module Ringspun
                                         "#{times} tries", in_doubt: false)
       end
 
-      def note_held_up(lane)
-        @pool.config.sharing.note_held_up
+      # A statement counts once, however often it has to move.
+      #
+      # @param again [Boolean, nil] it was held up before
+      # @return [true]
+      def note_held_up(lane, again)
+        @pool.config.sharing.note_held_up unless again
         sql, seconds = lane.head
-        return unless seconds
+        return true unless seconds
 
         lane.awaited = true
         held = @held[lane] ||= Held.new(sql, @machine.now - seconds, 0)
-        held.others += 1
+        held.others += 1 unless again
         @strained = true
       end
 
@@ -494,7 +498,7 @@ module Ringspun
       # On a connection of its own, as where a pooler cannot take several statements at once.
       def alone(timeout)
         deadline = timeout && (@machine.now + timeout)
-        @pool.connections.use(timeout) do |lane|
+        @pool.connections.use(timeout, patient: true) do |lane|
           taken = left_clean(lane) { yield(lane, left_until(deadline)) }
           taken.is_a?(Symbol) ? raise(Postgres.lost(lane.loss, false)) : taken
         end
