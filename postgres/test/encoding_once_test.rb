@@ -63,19 +63,43 @@ class PostgresEncodingOnceTest < Minitest::Test
   # Its first use is described before it is executed; the second names it, and describes it by that.
   def test_a_string_in_binary_costs_one_description
     on_pool(lanes: 1) do |pool, _, server|
-      pool.query_value("echo $1", "first")
-      described = 0
-      server.backends.each { |backend| backend.define_singleton_method(:describe) { |name| (described += 1) && super(name) } }
-      count = lambda do |sql, value|
-        Array.new(3) do
-          described = 0
-          assert_equal value.dup.force_encoding("UTF-8"), pool.query_value(sql, value)
-          described
-        end
-      end
+      count = ->(sql, value) { descriptions(pool, server, sql, value) { assert_equal value.dup.force_encoding("UTF-8"), _1 } }
       assert_equal [2, 1, 0], count.call("echo $1 /* bytes */", "é".b)
       assert_equal [1, 1, 0], count.call("echo $1 /* plain */", "e".b)
       assert_equal [1, 1, 0], count.call("echo $1 /* text */", "é")
     end
+  end
+
+  # It may be json, unless the text shows what it is.
+  def test_an_array_costs_one_description_where_the_text_does_not_show_it
+    on_pool(lanes: 1) do |pool, _, server|
+      count = ->(text) { descriptions(pool, server, "echo $1 /* #{text} */", [1]) { assert_equal "{1}", _1 } }
+      ["any($1)", "x <> ALL ( $1 )", "$1::pg_catalog.int4[]", "$1 :: \"int4\"[]", "unnest($1, $2)"].each do |text|
+        assert_equal [1, 1, 0], count.call(text), text
+      end
+      ["$1::int4", "many($1)", "any($10)", "array_length($1, 1)", "(any $1", "$1::json, y[1]"].each do |text|
+        assert_equal [2, 1, 0], count.call(text), text
+      end
+    end
+  end
+
+  private
+
+  # @yieldparam value [Object] what comes back
+  # @return [Array<Integer>] how many each of three uses costs
+  def descriptions(pool, server, sql, value)
+    watch_descriptions(pool, server) unless @watched
+    Array.new(3) do
+      @described = 0
+      yield pool.query_value(sql, value)
+      @described
+    end
+  end
+
+  def watch_descriptions(pool, server)
+    pool.query_value("echo $1", "first")
+    note = -> { @described += 1 }
+    server.backends.each { |backend| backend.define_singleton_method(:describe) { |name| note.call && super(name) } }
+    @watched = true
   end
 end

@@ -288,9 +288,15 @@ class PostgresSurfaceTest < Minitest::Test
     on_pool { |pool| assert_equal [1, 3], pool.query(sql, [1, 3, 5]).rows.flatten }
   end
 
-  def test_an_array_for_json
-    assert_includes hint("select $1::jsonb", [1, 2]), "for json give Ringspun::Postgres::Json.new(array)"
+  # Where the server takes text, an Array is written as an array.
+  def test_an_array_that_is_json_only_later
+    assert_includes hint("select ($1::text)::jsonb", [1, 2]), "for json give Ringspun::Postgres::Json.new(array)"
     refute_includes hint("select $1::jsonb", "[1"), "Json"
+  end
+
+  def test_true_for_json
+    assert_includes hint("select $1::jsonb", true), "for json give Ringspun::Postgres::Json.new(true)"
+    assert_includes hint("select $1::json", false), "for json give Ringspun::Postgres::Json.new(false)"
   end
 
   def test_other_errors_have_no_such_hint

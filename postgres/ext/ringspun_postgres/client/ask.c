@@ -1,4 +1,5 @@
 #include "client/ask.h"
+#include "client/lists.h"
 #include "client/params.h"
 #include "client/script.h"
 #include "client/window.h"
@@ -97,12 +98,10 @@ VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
 
 /* --- requests --- */
 
-static bool is_bytea(const void *data, long place, uint32_t *type) {
-    return rpg_statement_kind(data, place, type) == RPG_BYTEA_KIND;
-}
+static rpg_kind kind_at(const void *data, long place, uint32_t *type) { return rpg_statement_kind(data, place, type); }
 
 rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params) {
-    VALUE typed = rpg_typed_params(params, is_bytea, rpg_statement_get(statement));
+    VALUE typed = rpg_typed_params(params, kind_at, rpg_statement_get(statement));
     rpg_put_params(&lane->scratch, typed);
     RB_GC_GUARD(typed);
     bool too_long = lane->scratch.state == RPG_OUT_TOO_LONG;
@@ -296,13 +295,37 @@ void rpg_wait_among_others(rpg_lane *lane, rpg_request *request, int64_t deadlin
 
 /* --- types --- */
 
+/* Whether the type of that parameter has to be known and is not. */
+static bool lacks_type(const rpg_statement *statement, VALUE params, long place, uint32_t *type) {
+    if (!rpg_param_is_untyped(params, place) || rpg_statement_kind(statement, place, type) != RPG_UNKNOWN_KIND) return false;
+    VALUE sql = statement->sql;
+    return !(rpg_param_is_list(params, place) && rpg_shows_array(RSTRING_PTR(sql), (size_t)RSTRING_LEN(sql), place + 1));
+}
+
 bool rpg_is_typed(VALUE statement, VALUE params) {
     uint32_t type;
     for (long i = 0; rpg_params_are_untyped(params) && i < rpg_params_len(params); i++) {
-        bool unknown = rpg_statement_kind(rpg_statement_get(statement), i, &type) == RPG_UNKNOWN_KIND;
-        if (unknown && rpg_param_is_untyped(params, i)) return false;
+        if (lacks_type(rpg_statement_get(statement), params, i, &type)) return false;
     }
     return true;
+}
+
+static bool is_json(VALUE statement, VALUE params, long place) {
+    uint32_t type;
+    return rpg_param_lacks_json(params, place) && rpg_statement_kind(rpg_statement_get(statement), place, &type) == RPG_JSON_KIND;
+}
+
+bool rpg_is_encoded(VALUE statement, VALUE params) {
+    for (long i = 0; rpg_params_are_untyped(params) && i < rpg_params_len(params); i++) {
+        if (is_json(statement, params, i)) return false;
+    }
+    return true;
+}
+
+void rpg_make_jsons(VALUE statement, VALUE params) {
+    for (long i = 0; rpg_params_are_untyped(params) && i < rpg_params_len(params); i++) {
+        if (is_json(statement, params, i)) rpg_make_json(params, i);
+    }
 }
 
 static VALUE describe(rpg_lane *lane, VALUE statement, int64_t deadline) {
@@ -326,16 +349,17 @@ static void fail_unknown(VALUE oids) {
 
 VALUE rpg_ask_types(rpg_lane *lane, VALUE statement, VALUE params, int64_t deadline) {
     if (RB_LIKELY(!rpg_params_are_untyped(params))) return Qnil;
-    VALUE refused = rpg_statement_get(statement)->typed ? Qnil : describe(lane, statement, deadline);
+    bool typed = rpg_is_typed(statement, params) || rpg_statement_get(statement)->typed;
+    VALUE refused = typed ? Qnil : describe(lane, statement, deadline);
     if (!NIL_P(refused)) return refused;
-    if (!rpg_statement_get(statement)->typed) rb_memerror();
+    if (!typed && !rpg_statement_get(statement)->typed) rb_memerror();
     VALUE oids = rb_ary_new();
     for (long i = 0; i < rpg_params_len(params); i++) {
         uint32_t type = 0;
-        bool unknown = rpg_statement_kind(rpg_statement_get(statement), i, &type) == RPG_UNKNOWN_KIND;
-        if (unknown && rpg_param_is_untyped(params, i)) rb_ary_push(oids, UINT2NUM(type));
+        if (lacks_type(rpg_statement_get(statement), params, i, &type)) rb_ary_push(oids, UINT2NUM(type));
     }
     if (RARRAY_LEN(oids) > 0) fail_unknown(oids);
+    rpg_make_jsons(statement, params);
     return Qnil;
 }
 

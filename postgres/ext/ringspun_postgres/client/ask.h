@@ -51,6 +51,10 @@ bool rpg_is_quiet(const rpg_lane *lane, int64_t now);
 /* Whether it may be sent with these parameters, which are encoded: the types of all are known that decide what is sent. */
 bool rpg_is_typed(VALUE statement, VALUE params);
 
+/* Whether all that is json is made. To make the rest may run Ruby code, and raises UsageError. */
+bool rpg_is_encoded(VALUE statement, VALUE params);
+void rpg_make_jsons(VALUE statement, VALUE params);
+
 /* Asks the server for the types. Returns nil, or a Symbol, which says why it was not sent. Raises UnknownTypes, with their OIDs,
  * where the database has to be asked what these are. May switch strands. */
 VALUE rpg_ask_types(rpg_lane *lane, VALUE statement, VALUE params, int64_t deadline);

@@ -3,6 +3,8 @@
 /* Domains of domains, for a server that says that one is made of itself. */
 #define DOMAINS_MAX 32
 
+enum { JSON = 114, JSONB = 3802 };
+
 typedef struct known {
     rpg_type type;
     uint32_t base;              /* a domain, of that; 0: it is none */
@@ -88,6 +90,7 @@ rpg_kind rpg_decoders_kind(VALUE self, uint32_t oid) {
         if (!found && !rpg_type_is_fixed(oid)) return RPG_UNKNOWN_KIND;
         if (found && found->type.element) return base_of(all, found->type.element) == RPG_BYTEA ? RPG_BYTEA_KIND : RPG_TEXT_KIND;
     }
+    if (oid == JSON || oid == JSONB) return RPG_JSON_KIND;
     return oid == RPG_BYTEA || oid == RPG_BYTEA_ARRAY ? RPG_BYTEA_KIND : RPG_TEXT_KIND;
 }
 

@@ -10,8 +10,8 @@
  * has to be looked up first. */
 const rpg_type *rpg_decoders_type(VALUE self, uint32_t oid);
 
-/* Whether it, or what its domain is made of, is bytea, or an array of such. */
-typedef enum { RPG_TEXT_KIND, RPG_BYTEA_KIND, RPG_UNKNOWN_KIND } rpg_kind;
+/* Whether it, or what its domain is made of, is bytea, or an array of such, or is json or jsonb. */
+typedef enum { RPG_TEXT_KIND, RPG_BYTEA_KIND, RPG_JSON_KIND, RPG_UNKNOWN_KIND } rpg_kind;
 rpg_kind rpg_decoders_kind(VALUE self, uint32_t oid);
 
 #endif

@@ -6,15 +6,20 @@ typedef struct {
     VALUE values;               /* Array */
     VALUE declared;             /* String or nil */
     VALUE untyped;              /* Array of places, or nil */
+    VALUE lists;                /* Hash: places => Arrays as they were given; or nil */
+    VALUE jsons;                /* Hash: of these, places => json, where that is made; or nil */
 } rpg_params;
 
 static VALUE cParams;
+static ID id_json_of;
 
 static void params_mark(void *data) {
     const rpg_params *params = data;
     rb_gc_mark(params->values);
     rb_gc_mark(params->declared);
     rb_gc_mark(params->untyped);
+    rb_gc_mark(params->lists);
+    rb_gc_mark(params->jsons);
 }
 
 static const rb_data_type_t params_type = {
@@ -37,6 +42,7 @@ typedef struct {
     VALUE values;               /* a copy of `given` as soon as one differs */
     VALUE declared;
     VALUE untyped;
+    VALUE lists;
 } encoding;
 
 static void replace(encoding *e, long place, VALUE value) {
@@ -56,6 +62,12 @@ static void declare(encoding *e, long place, uint32_t type) {
 static void note_untyped(encoding *e, long place) {
     if (NIL_P(e->untyped)) e->untyped = rb_ary_new();
     rb_ary_push(e->untyped, LONG2FIX(place));
+}
+
+/* `array` may be changed by its owner while it is asked for the type. */
+static void note_list(encoding *e, long place, VALUE array) {
+    if (NIL_P(e->lists)) e->lists = rb_hash_new();
+    rb_hash_aset(e->lists, LONG2FIX(place), rb_ary_dup(array));
 }
 
 /* What needs Ruby code to become text is text afterwards, and nobody else has the Arrays. */
@@ -93,12 +105,11 @@ static void encode_array(encoding *e, long place, VALUE array) {
     if (found.bytes) {
         declare(e, place, RPG_BYTEA_ARRAY);
         replace(e, place, text_of(array, place, RPG_BYTES_ARE_BYTEA));
-    } else if (found.untyped || RARRAY_LEN(array) == 0) { /* [] and {} are taken by json both */
-        note_untyped(e, place);
-        replace(e, place, prepared(array, place + 1));
-    } else {
-        replace(e, place, text_of(array, place, RPG_BYTES_ARE_TEXT));
+        return;
     }
+    note_list(e, place, array);
+    if (found.untyped) note_untyped(e, place);
+    replace(e, place, found.untyped ? prepared(array, place + 1) : text_of(array, place, RPG_BYTES_ARE_TEXT));
 }
 
 static void encode_string(encoding *e, long place, VALUE string) {
@@ -137,13 +148,13 @@ VALUE rpg_encode_params(VALUE params) {
     if (RARRAY_LEN(params) > UINT16_MAX) {
         rb_raise(rpg_eUsage, "a statement has up to 65535 parameters, got %ld", RARRAY_LEN(params));
     }
-    encoding e = {params, params, Qnil, Qnil};
+    encoding e = {params, params, Qnil, Qnil, Qnil};
     for (long i = 0; i < RARRAY_LEN(params); i++) encode(&e, i, RARRAY_AREF(params, i));
     check_size(e.values);
-    if (NIL_P(e.declared) && NIL_P(e.untyped)) return e.values;
+    if (NIL_P(e.declared) && NIL_P(e.untyped) && NIL_P(e.lists)) return e.values;
     rpg_params *own;
     VALUE self = TypedData_Make_Struct(cParams, rpg_params, &params_type, own);
-    *own = (rpg_params){e.values == params ? rb_ary_dup(params) : e.values, e.declared, e.untyped};
+    *own = (rpg_params){e.values == params ? rb_ary_dup(params) : e.values, e.declared, e.untyped, e.lists, Qnil};
     return self;
 }
 
@@ -151,34 +162,60 @@ VALUE rpg_encode_params(VALUE params) {
 
 VALUE rpg_params_declared(VALUE params) { return is_array(params) ? Qnil : get(params)->declared; }
 
-bool rpg_params_are_untyped(VALUE params) { return !is_array(params) && !NIL_P(get(params)->untyped); }
+bool rpg_params_are_untyped(VALUE params) { return !is_array(params) && !(NIL_P(get(params)->untyped) && NIL_P(get(params)->lists)); }
+
+static bool has(VALUE hash, long place) { return !NIL_P(hash) && !NIL_P(rb_hash_lookup(hash, LONG2FIX(place))); }
+
+static bool is_noted(const rpg_params *params, long place) {
+    return !NIL_P(params->untyped) && RTEST(rb_ary_includes(params->untyped, LONG2FIX(place)));
+}
 
 bool rpg_param_is_untyped(VALUE params, long place) {
-    return rpg_params_are_untyped(params) && RTEST(rb_ary_includes(get(params)->untyped, LONG2FIX(place)));
+    return !is_array(params) && (has(get(params)->lists, place) || is_noted(get(params), place));
+}
+
+bool rpg_param_is_list(VALUE params, long place) {
+    return !is_array(params) && has(get(params)->lists, place) && !is_noted(get(params), place);
+}
+
+bool rpg_param_lacks_json(VALUE params, long place) {
+    return !is_array(params) && has(get(params)->lists, place) && !has(get(params)->jsons, place);
+}
+
+void rpg_make_json(VALUE params, long place) {
+    rpg_params *own = rb_check_typeddata(params, &params_type);
+    VALUE list = rb_hash_lookup(own->lists, LONG2FIX(place));
+    VALUE json = rb_funcall(rpg_mPostgres, id_json_of, 2, list, LONG2FIX(place + 1));
+    rpg_check_text(json, place + 1, 0);
+    check_size(rb_ary_new_from_args(1, json));
+    if (NIL_P(own->jsons)) own->jsons = rb_hash_new();
+    rb_hash_aset(own->jsons, LONG2FIX(place), json);
 }
 
 long rpg_params_len(VALUE params) { return RARRAY_LEN(values_of(params)); }
 
-#define JSON 114u
-#define JSONB 3802u
-
 static VALUE typed(VALUE value, long place, bool bytea, uint32_t type) {
-    if (RB_TYPE_P(value, T_ARRAY) && RARRAY_LEN(value) == 0 && (type == JSON || type == JSONB)) return rb_utf8_str_new_cstr("[]");
     if (RB_TYPE_P(value, T_ARRAY)) return text_of(value, place, bytea ? RPG_BYTES_ARE_BYTEA : RPG_BYTES_ARE_TEXT);
     if (bytea) return value;
     rpg_check_text(value, place + 1, type);
     return rb_enc_associate(rb_str_dup(value), rb_utf8_encoding());
 }
 
-VALUE rpg_typed_params(VALUE params, rpg_is_bytea is_bytea, const void *data) {
+VALUE rpg_typed_params(VALUE params, rpg_kind_at kind_at, const void *data) {
     if (!rpg_params_are_untyped(params)) return values_of(params);
-    VALUE values = rb_ary_dup(values_of(params)), places = get(params)->untyped;
-    for (long i = 0; i < RARRAY_LEN(places); i++) {
-        long place = FIX2LONG(RARRAY_AREF(places, i));
+    const rpg_params *own = get(params);
+    VALUE values = rb_ary_dup(own->values);
+    for (long place = 0; place < RARRAY_LEN(values); place++) {
+        if (!rpg_param_is_untyped(params, place)) continue;
         uint32_t type = 0;
-        bool bytea = is_bytea(data, place, &type);
-        rb_ary_store(values, place, typed(RARRAY_AREF(values, place), place, bytea, type));
+        rpg_kind kind = kind_at(data, place, &type);
+        if (kind == RPG_JSON_KIND && has(own->jsons, place)) {
+            rb_ary_store(values, place, rb_hash_lookup(own->jsons, LONG2FIX(place)));
+        } else if (is_noted(own, place)) {
+            rb_ary_store(values, place, typed(RARRAY_AREF(values, place), place, kind == RPG_BYTEA_KIND, type));
+        }
     }
+    RB_GC_GUARD(params);
     return values;
 }
 
@@ -212,5 +249,6 @@ void rpg_put_params(rpg_out *out, VALUE typed) {
 void rpg_init_params(void) {
     cParams = rb_define_class_under(rpg_mPostgres, "Params", rb_cObject);
     rb_undef_alloc_func(cParams);
+    id_json_of = rb_intern("json_of");
     rb_global_variable(&cParams);
 }

@@ -23,7 +23,8 @@ static VALUE lane_post(VALUE self, VALUE sql, VALUE params, VALUE prepared, VALU
     rpg_lane *lane = rpg_lane_get(self);
     params = rpg_encode_params(params);
     VALUE statement = rpg_ask_statement(lane, sql, params);
-    if (!rpg_is_typed(statement, params)) return ID2SYM(rb_intern("untyped")); /* to ask for the types is to wait */
+    bool ready = rpg_is_typed(statement, params) && rpg_is_encoded(statement, params);
+    if (!ready) return ID2SYM(rb_intern("untyped")); /* to ask for the types is to wait */
     bool idle = lane->sent.len == 0 && lane->outbox.len == 0;
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), idle && !rpg_history_is_slow(rpg_statement_get(statement)->history));
     if (NIL_P(refused) && rpg_window_is_closed(lane)) refused = rpg_sym_stuck; /* a strand waits better */

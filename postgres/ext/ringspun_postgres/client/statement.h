@@ -53,7 +53,7 @@ void rpg_statement_describe(rpg_statement *statement, rpg_span description);
 /* A ParameterDescription has come. False: it is none. */
 bool rpg_statement_type(rpg_statement *statement, const rpg_message *message);
 
-/* Whether the parameter at that place, from 0 on, is a bytea, as far as is known. */
+/* Of the type of the parameter at that place, from 0 on, as far as is known. */
 rpg_kind rpg_statement_kind(const rpg_statement *statement, long place, uint32_t *type);
 
 /* The server does not know that name, and what it says next of the statement may be something else. */

@@ -24,7 +24,8 @@ module Ringspun
       # @param sql [String] one statement
       # @param params [Array<Object>] nil, true, false, String, Symbol, Integer, Float, BigDecimal, Rational, Time, Date,
       #   {TimeOfDay}, {Interval}, Array, Set, Range, Hash (json), {Json}, Struct or Data (composites), IPAddr or {Bytes}. A
-      #   String in BINARY is bytes for a bytea, and text for any other type
+      #   String in BINARY is bytes for a bytea, and text for any other type; an Array or Set is json for a json or jsonb, and an
+      #   array for any other type
       # @param timeout [Numeric, nil] seconds
       # @param idempotent [Boolean] whether it may be sent again when the connection ends before the answer has come
       # @return [Result]

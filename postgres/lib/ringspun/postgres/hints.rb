@@ -8,8 +8,11 @@ module Ringspun
     module Hints
       LIST = /\b(?<no>not\s+)?in\s*\(?\s*\z/i
       IN = /\A(?<no>not\s+)?in\b/i
-      JSON = "where the parameter is an Array, it is sent as an array of Postgres; for json give Ringspun::Postgres::Json.new(array)"
-      private_constant :LIST, :IN, :JSON
+      FOR_JSON = "for json give Ringspun::Postgres::Json.new"
+      ARRAY = "where a parameter is an Array that the server takes as text, it is written as an array of Postgres; " \
+              "#{FOR_JSON}(array)".freeze
+      DATA = /\AJSON data, line 1: (?<data>.*)/
+      private_constant :LIST, :IN, :FOR_JSON, :ARRAY, :DATA
 
       class << self
         # @param fields [Hash{String => String}] of an error, by their letters in the protocol
@@ -41,13 +44,22 @@ module Ringspun
           instead(parameter, found[:no]) if parameter
         end
 
-        # Of a parameter, whose number the context names.
+        # Of a parameter, whose number the context names, where that one is of the type.
         def value(sql, fields)
-          parameter = fields["W"].to_s[/\$\d+/] or return
-          return (JSON if fields["W"].include?("{")) if fields["M"].to_s.include?("json")
+          parameter = fields["W"].to_s[/\$\d+/]
+          return json(sql, fields["W"].to_s, parameter) if fields["M"].to_s.include?("json")
+          return unless parameter
 
           found = fields["M"].to_s.include?("{") && /\b(?<no>not\s+)?in\s*\(\s*#{Regexp.escape(parameter)}\s*\)/i.match(sql)
           instead(parameter, found[:no]) if found
+        end
+
+        def json(sql, context, parameter)
+          data = context[DATA, :data] or return
+          return (ARRAY if sql.match?(/\$\d/) && data.start_with?("{")) unless parameter
+
+          value = { "t" => true, "f" => false }[data]
+          "where the parameter is #{value}, it is sent as a boolean; #{FOR_JSON}(#{value})" unless value.nil?
         end
 
         def instead(parameter, no)

@@ -6,7 +6,8 @@ require_relative "values"
 
 module Ringspun
   module Postgres
-    # A parameter that is json, whatever it is: an Array by itself is an array of Postgres, and a String is json already.
+    # A parameter that is json, whatever it is: true by itself is a boolean, a String is json already, and an Array is json where the
+    # type of the parameter is.
     #
     # @!attribute [r] value
     #   @return [Object] what has json: an Array, a Hash, a String, a number, true, false or nil
@@ -84,5 +85,10 @@ module Ringspun
       Texts.add(Data) { |data, place| composite(data.to_h.values, place) }
     end
     private_constant :Literals
+
+    # Of an Array for a parameter whose type is json. The extension calls it.
+    #
+    # @api private
+    def self.json_of(list, place) = Literals.json(list, place)
   end
 end
