@@ -6,7 +6,7 @@ require_relative "values"
 
 module Ringspun
   module Postgres
-    # A parameter that is json, whatever it is: true by itself is a boolean, a String is json already, and an Array is json where the
+    # A parameter that is json, whatever it is: true by itself is a boolean, a String is json already, an Array is json where the
     # type of the parameter is.
     #
     # @!attribute [r] value
