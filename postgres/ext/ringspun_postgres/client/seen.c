@@ -79,22 +79,32 @@ VALUE rpg_seen_take(rpg_request *request) {
     rpg_seen none = {0}, *seen = request->seen ? request->seen : &none;
     VALUE bodies = rb_ary_new();
     push_all(bodies, &seen->notices);
-    push_all(bodies, &lane->notices);
-    return rb_ary_new_from_args(4, lane->self, seconds(seen->sent_at), seconds(seen->answered_at), bodies);
+    if (!lane->shared) push_all(bodies, &lane->notices);
+    return rb_ary_new_from_args(5, lane->self, seconds(seen->sent_at), seconds(seen->answered_at), bodies, Qnil);
 }
 
 void rpg_seen_put(VALUE error, VALUE seen) {
     if (!NIL_P(seen)) rb_ivar_set(error, id_seen, seen);
 }
 
-/* What was noted of the request that this is the answer to, once.
- *
- * @param answer [Result, Exception]
- * @return [Array(Lane, Float, Float, Array<String>), nil] when it was sent and answered, and the bodies of its notices */
-static VALUE take_seen(VALUE class, VALUE answer) {
+static VALUE seen_of(VALUE answer) {
     if (!rb_obj_is_kind_of(answer, rb_eException)) return rpg_result_take_seen(answer);
     VALUE seen = rb_attr_get(answer, id_seen);
     if (!NIL_P(seen)) rb_ivar_set(answer, id_seen, Qnil);
+    return seen;
+}
+
+/* What was noted of the request that this is the answer to, once, and what a shared lane has of notices of other statements that
+ * nobody has taken. What this library asks there for itself leaves them.
+ *
+ * @param answer [Result, Exception]
+ * @return [Array(Lane, Float, Float, Array<String>, Array<String>), nil] when it was sent and answered, and the bodies of its
+ *   notices, and of others */
+static VALUE take_seen(VALUE class, VALUE answer) {
+    VALUE seen = seen_of(answer);
+    if (NIL_P(seen)) return Qnil;
+    rpg_lane *lane = rpg_lane_get(RARRAY_AREF(seen, 0));
+    if (lane->shared && lane->notices.first) rb_ary_store(seen, 4, rpg_notices_take(&lane->notices));
     return seen;
 }
 

@@ -46,8 +46,8 @@ void rpg_seen_drop(struct rpg_request *request);
 
 void rpg_notices_free(rpg_notices *notices);
 
-/* What was noted, and the lane's notices, for Lane.take_seen: an Array of the lane, when it was sent and answered, both
- * in seconds or nil, and the bodies of notices. nil: nobody observes the lane. May raise. */
+/* What was noted, for Lane.take_seen: an Array of the lane, when it was sent and answered, both in seconds or nil, and the bodies of
+ * its notices, and of others. nil: nobody observes the lane. May raise. */
 VALUE rpg_seen_take(struct rpg_request *request);
 
 /* For Lane#take_notices. May raise. */

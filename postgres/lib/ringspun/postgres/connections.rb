@@ -140,7 +140,10 @@ module Ringspun
         held = @lock.synchronize { @holders.delete(lane) }
         return unless held # it was reclaimed
 
-        settle(lane, reset) ? give_back(lane) : give_up(lane)
+        settled = settle(lane, reset)
+        lane.leave_notices
+        lane.observers = @config.observers
+        settled ? give_back(lane) : give_up(lane)
       end
 
       # One whose machine has ended, or is about to. From any thread: where another one has the stream, that closes it, or
@@ -411,6 +414,7 @@ module Ringspun
 
       def make_clean(lane, reset)
         lane.settle(SETTLE)
+        lane.leave_notices # of what its user has left; what is asked now would take them along
         lane.query("ROLLBACK", [], SETTLE, false, true) unless lane.status == "I"
         lane.renew(SETTLE) if reset || lane.take_left_state
         lane.status == "I" && lane.changed_settings.empty? && !lane.lost?

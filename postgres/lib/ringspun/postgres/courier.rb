@@ -119,8 +119,8 @@ module Ringspun
         def open_transaction(sql, seconds) = query(sql, [], seconds, false, true)
 
         # In its user's thread: it is no more than a mark.
-        def observed=(observed)
-          @lane.observed = observed
+        def observers=(observers)
+          @lane.observers = observers
         end
 
         # (see #observed=)
@@ -128,7 +128,7 @@ module Ringspun
 
         def types = @lane.types
 
-        # (see #observed=)
+        # (see #observers=)
         def enclosed=(enclosed)
           @lane.enclosed = enclosed
         end

@@ -44,7 +44,7 @@ module Ringspun
         lane.bounded = bounded
         lane.session = session
         lane.canceller = canceller
-        lane.observed = !config.observers.nil?
+        lane.observers = config.observers
         lane.machine = Machine.current
         lane.settings = session.settings
         lane.live(config.max_lifetime * (0.9 + (rand / 5)))
@@ -121,7 +121,26 @@ module Ringspun
       # Ends the connection at once. What was sent is in doubt. From any thread. A forked child leaves the socket alone.
       def close(why = "the client was closed")
         return lose(why) if inherited?
-        return leave_to_owner(why) unless here?
+
+        here? ? close_here(why) : leave_to_owner(why)
+        leave_notices
+      end
+
+      # Whoever hears of what is asked here. From any thread.
+      #
+      # @param observers [Observers, nil]
+      def observers=(observers)
+        @observers = observers
+        self.observed = !observers.nil?
+      end
+
+      # Notices that nobody has taken go to who has observed this.
+      def leave_notices
+        bodies = take_notices
+        @observers&.late(bodies)
+      end
+
+      def close_here(why)
         return unless lose(why) || take_voided
 
         stream = @session.stream
@@ -139,7 +158,7 @@ module Ringspun
 
         @machine.closed? ? @session.stream.close : close_number
       end
-      private :leave_to_owner
+      private :close_here, :leave_to_owner
 
       # Whether it is the caller's machine that it belongs to. The extension calls it, which knows that most often.
       def of_this_machine? = Machine.current? && Machine.current.equal?(@machine)

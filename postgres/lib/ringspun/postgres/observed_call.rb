@@ -71,13 +71,14 @@ module Ringspun
 
       # What the extension has noted.
       #
-      # @param seen [Array(Lane, Float, Float, Array<String>), nil]
+      # @param seen [Array(Lane, Float, Float, Array<String>, Array<String>), nil]
       def take(seen, sql = @sqls.first)
         return unless seen
 
-        @lane, sent_at, answered_at, bodies = seen
+        @lane, sent_at, answered_at, bodies, others = seen
         @sent_at ||= sent_at
         @answered_at = answered_at
+        others&.each { |body| @notices << Notice.new(body, nil) }
         bodies.each { |body| @notices << Notice.new(body, sql) }
       end
 

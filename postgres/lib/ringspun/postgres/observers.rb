@@ -18,7 +18,10 @@ module Ringspun
 
       # Different failures of hooks that are told. Each is told once.
       TOLD_MAX = 100
-      private_constant :MUTED, :TOLD_MAX
+
+      # Notices that are kept of connections that have ended.
+      LATE_MAX = 10_000
+      private_constant :MUTED, :TOLD_MAX, :LATE_MAX
 
       @added = []
 
@@ -50,7 +53,21 @@ module Ringspun
         @database = database
         @statements = statements
         @on_notice = on_notice
+        @late = Thread::Queue.new
         @told = {}
+      end
+
+      # Those of a connection that has ended, which nobody has taken. They are told with the next answer, or when the pool is closed.
+      # From any thread.
+      #
+      # @param bodies [Array<String>] of notices
+      def late(bodies)
+        bodies.each { |body| @late << Notice.new(body, nil) if @late.size < LATE_MAX } if @on_notice
+      end
+
+      # Calls the hook. May switch strands.
+      def tell_late
+        guard(:on_notice) { @on_notice.call(@late.pop) } until @late.empty?
       end
 
       # The same, and notices go to another one.
@@ -80,6 +97,7 @@ module Ringspun
       def finish(call, lane)
         executions = yield
         call.take_notices(lane) if lane
+        tell_late
         call.notices.each { |notice| guard(:on_notice) { @on_notice.call(notice) } } if @on_notice
         executions.each { |execution| tell(execution) } if @statements.any?
       end

@@ -138,6 +138,7 @@ module Ringspun
         @courier&.close
         @connections.close_reclaimed # what its users have left meanwhile
         @beginning.synchronize { @lanes.values }.each(&:close)
+        @observers&.tell_late
         nil
       end
 
@@ -243,12 +244,13 @@ module Ringspun
         deadline = timeout && (Postgres.now + timeout)
         place.use(timeout, reset:) do |lane|
           session = Session.new(lane, @config.timeout, self, observers)
-          lane.observed = true if observers && !@observers
+          lane.observers = observers unless observers.equal?(@observers)
           yield session, deadline && [deadline - Postgres.now, 0].max
         ensure
           session&.__send__(:finish)
-          lane.observed = false if observers && !@observers
         end
+      ensure
+        observers&.tell_late
       end
 
       # @return [Lanes, Courier] which serves the caller
