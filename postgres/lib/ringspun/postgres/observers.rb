@@ -57,7 +57,7 @@ module Ringspun
         @told = {}
       end
 
-      # Those of a connection that has ended, which nobody has taken. They are told with the next answer, or when the pool is closed.
+      # Those of a connection that has ended, which nobody has taken: told with the next answer, or when the pool is closed.
       # From any thread.
       #
       # @param bodies [Array<String>] of notices
