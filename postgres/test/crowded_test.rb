@@ -40,6 +40,19 @@ class PostgresCrowdedTest < Minitest::Test
     end
   end
 
+  # One asks whether it is alive, and nothing is sent behind that.
+  def test_a_connection_that_was_quiet_and_does_not_answer
+    on_pool(lanes: 1) do |pool, machine, server|
+      40.times { pool.query("select echo $1", "x") } # known as quick
+      server.backends.each { |backend| backend.define_singleton_method(:take) { |*| fall_silent } }
+      machine.sleep(3)
+      errors = Array.new(3) do
+        machine.spin { assert_raises(Ringspun::TimeoutError) { pool.query("select echo $1", "x", timeout: 1) } }.tap { machine.sleep(0.01) }
+      end
+      assert_equal [false] * 3, machine.await(errors).map(&:in_doubt?)
+    end
+  end
+
   # So nobody waits for ever for somebody who waits for him.
   def test_one_for_whom_nobody_gives_a_connection_back_is_told_so
     on_pool(pipelining: false, max: 2) do |pool, machine|

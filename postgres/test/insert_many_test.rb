@@ -39,6 +39,16 @@ class InsertManyTest < Minitest::Test
     end
   end
 
+  # Where nothing names the columns.
+  def test_no_rows
+    on_table do |db|
+      [[], [].each, Set[], {}.each].each { |none| assert_equal 0, db.insert_many(@name, none), none.class }
+      %i[copy insert].each { |by| assert_equal 0, db.insert_many(@name, [], by:) }
+      assert_equal [], db.insert_many(@name, [], returning: :id)
+      assert_equal 0, db.transaction { |t| t.insert_many(@name, [], on_conflict: :nothing) }
+    end
+  end
+
   def test_each_way
     on_table do
       { copy: 0, insert: 5000, auto: 10_000 }.each { |by, from| assert_equal 3000, insert(rows(3000, from), by:) }

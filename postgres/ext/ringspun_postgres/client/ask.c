@@ -80,7 +80,13 @@ static void refuse_end(const rpg_lane *lane, const rpg_statement *statement) {
              "statement ends it");
 }
 
-VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
+/* Who asks whether it is alive is not alone: what came behind that question would be in doubt when it is not. */
+static bool is_doubted(rpg_lane *lane, int64_t now) {
+    if (RB_UNLIKELY(rpg_is_quiet(lane, now))) lane->doubted = true;
+    return lane->doubted;
+}
+
+VALUE rpg_why_not(rpg_lane *lane, rpg_statement *statement, bool forced) {
     rpg_refuse_in_stream(lane);
     refuse_end(lane, statement);
     if (lane->lost[0]) return rpg_sym_lost;
@@ -89,7 +95,7 @@ VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
     if (statement->history->kind == RPG_ALONE) return sym_alone;
     if (lane->held) return sym_held;
     int64_t now = rpg_now(lane);
-    if (rpg_is_quiet(lane, now)) return sym_quiet;
+    if (is_doubted(lane, now)) return sym_quiet;
     if (!forced && !rpg_is_quick(lane, statement)) return why_not_behind(statement);
     if (rpg_is_stuck(lane, now)) return rpg_sym_stuck;
     if (forced) return Qnil;

@@ -37,7 +37,7 @@ int64_t rpg_ask_deadline(const rpg_lane *lane, VALUE seconds, bool sent);
 bool rpg_ask_check(VALUE sql, VALUE params);
 
 /* Whether it may come (on a lane of one user NULL will do for the statement): nil, or the Symbol that says why not. `forced`: also where it may hold up others, and to an old lane. */
-VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced);
+VALUE rpg_why_not(rpg_lane *lane, rpg_statement *statement, bool forced);
 
 /* Raises UsageError in the midst of a stream or COPY. */
 void rpg_refuse_in_stream(const rpg_lane *lane);

@@ -56,6 +56,7 @@ typedef struct rpg_lane {
     bool bounded;               /* no statement waits long for a lock */
     bool stalled;               /* the first of those sent was not answered when somebody looked */
     bool watched;               /* somebody looks whether what was not sent is to go elsewhere */
+    bool doubted;               /* it was quiet, and has answered nothing since somebody asked whether it is alive */
     bool held;                  /* nothing leaves but what passes */
     bool names;                 /* statements are given names */
     bool pipelines;             /* a statement that was sent behind others was answered before */

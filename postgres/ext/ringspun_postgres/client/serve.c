@@ -332,7 +332,7 @@ static void note_times(rpg_lane *lane, const uint8_t *ends, uint32_t ended) {
     bool known = lane->fastest < INT64_MAX || took < RPG_SLOW;
     uint32_t groups = 0, first_len = 0, i = 0;
     lane->quiet_since = lane->head_since = now;
-    lane->stalled = false;
+    lane->stalled = lane->doubted = false;
     if (took < lane->fastest) lane->fastest = took;
     took -= lane->fastest;
     for (const rpg_request *each = lane->sent.first; each && i < ended; each = each->next, i++) {

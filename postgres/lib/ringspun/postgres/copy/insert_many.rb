@@ -132,7 +132,8 @@ module Ringspun
 
       def list?(value) = value.is_a?(Array) || value.is_a?(Set)
 
-      def slice = [PARAMETERS / @columns.size, ROWS].min
+      # No rows may have no columns.
+      def slice = [PARAMETERS / @columns.size.clamp(1..), ROWS].min
 
       def returning_sql(wanted)
         return unless wanted
