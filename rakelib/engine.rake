@@ -101,6 +101,11 @@ test_passes(:uring_faults, engine_program("plain", URING_FAULTS)) do
   [seeds_pass("io_uring faults", URING_FAULTS, "plain", ENV.fetch("SEEDS", 10_000))]
 end
 
+# Under AddressSanitizer. By night also those in which memory changes hands: between threads, in COPY, when callers leave. Each
+# takes less than ten seconds of the processor.
+POSTGRES_ASAN = %w[types].freeze
+POSTGRES_ASAN_LONG = %w[array_json copy_scripted late_notices question sharing threads_ask].freeze
+
 desc "The engine's tests and simulation under the address and undefined-behaviour sanitizers (SHORT=1: few seeds), and values " \
      "of Postgres under the first"
 test_passes(:sanitize, "engine:sanitized", "stress:prove") do
@@ -108,7 +113,8 @@ test_passes(:sanitize, "engine:sanitized", "stress:prove") do
   [programs_pass("the engine, sanitized", "sanitized"),
    seeds_pass("simulated machines, sanitized", SIMULATION, "sanitized", seeds),
    seeds_pass("io_uring faults, sanitized", URING_FAULTS, "sanitized", seeds),
-   asan_pass("Postgres under AddressSanitizer", ["postgres/test/types_test.rb"])]
+   asan_pass("Postgres under AddressSanitizer",
+             [*POSTGRES_ASAN, *(POSTGRES_ASAN_LONG unless ENV["SHORT"])].map { |name| "postgres/test/#{name}_test.rb" })]
 end
 
 desc "The engine's C tests for aarch64, under an emulator that has no io_uring"
