@@ -11,6 +11,9 @@ class PostgresThreadsAskTest < Minitest::Test
 
   Mine = Class.new(RuntimeError)
 
+  # Stays where it was sent. What waits for a lock is asked again elsewhere, and is in no doubt between.
+  SLEEP = "select pg_sleep(60)"
+
   def test_a_lone_thread_needs_no_courier
     with_open_pool do |pool|
       errands = count(pool.__send__(:courier), :send_out)
@@ -151,23 +154,21 @@ class PostgresThreadsAskTest < Minitest::Test
 
   def test_the_pool_is_closed_while_a_thread_reads
     with_open_pool do |pool|
-      while_held do
-        threads = [quiet_thread { pool.query(LOCK) }, quiet_thread { pool.query(LOCK) }]
-        wait_until { look { |other| running(other) }.count(LOCK) == 2 }
-        pool.close
-        threads.each { |thread| assert_predicate assert_raises(Postgres::ConnectionLost) { thread.value }, :in_doubt? }
-      end
+      threads = Array.new(2) { quiet_thread { pool.query(SLEEP) } }
+      wait_until { look { |other| running(other) }.count(SLEEP) == 2 }
+      pool.close
+      threads.each { |thread| assert_predicate assert_raises(Postgres::ConnectionLost) { thread.value }, :in_doubt? }
+      look { |other| end_others(other) }
     end
   end
 
   def test_the_courier_is_killed_while_a_thread_reads
     with_open_pool do |pool|
-      while_held do
-        thread = quiet_thread { pool.query(LOCK) }
-        wait_until { look { |other| running(other) }.include?(LOCK) }
-        pool.__send__(:courier).instance_variable_get(:@thread).kill.join
-        assert_predicate assert_raises(Postgres::ConnectionLost) { thread.value }, :in_doubt?
-      end
+      thread = quiet_thread { pool.query(SLEEP) }
+      wait_until { look { |other| running(other) }.include?(SLEEP) }
+      pool.__send__(:courier).instance_variable_get(:@thread).kill.join
+      assert_predicate assert_raises(Postgres::ConnectionLost) { thread.value }, :in_doubt?
+      look { |other| end_others(other) }
       assert_equal 5, quiet_thread { ask(pool, 5) }.value
     end
   end

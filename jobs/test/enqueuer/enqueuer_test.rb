@@ -347,8 +347,8 @@ class EnqueuerTest < Minitest::Test
     Ringspun.run do
       holder = parked { push("a") }
       error = assert_raises(Jobs::PoolTimeoutError) { push("b") }
-      assert_equal "none of the pool's connections (1) was free within 10 ms; make the pool larger, or take the strategy :group_commit",
-                   error.message
+      assert_equal "none of the pool's connections (1) was free within 10 ms; make the pool larger, or take the strategy " \
+                   ":group_commit", error.message
       @storage.open
       holder.join
       assert_equal "c", push("c")

@@ -137,7 +137,7 @@ module Ringspun
         insist(:none, nil, timeout && (@machine.now + timeout)) { |lane, left, forced| lane.batch(sqls, params, left, forced) }
       end
 
-      # (see Connections#use)
+      # As {Connections#use}.
       def use(timeout, reset:, &) = @pool.connections.use(timeout, reset:, &)
 
       # Nothing is open any more. From any thread.

@@ -29,17 +29,18 @@ module Ringspun
       # Runs the block in a transaction, which is committed when the block returns, and rolled back when it is left in any other
       # way: by an exception, `throw`, `break`, a cancellation, or the end of its strand.
       #
-      # In a strand nobody waits for the BEGIN by itself: it leaves together with the first statement of the block, when that comes
-      # at once, and else when the strand waits for something. Where the server refuses it, the first statement raises its error, all
-      # later ones and the end of the block {TransactionRolledBack}, and nothing is executed. With `on_statement`, `on_notice` or
-      # `log` it is waited for.
+      # In a strand nobody waits for the BEGIN by itself. It leaves together with the first statement of the block, when that comes
+      # at once, and else when the strand waits for something. Where the server refuses it, the first statement raises its error,
+      # all later ones and the end of the block raise {TransactionRolledBack}, and nothing is executed. With `on_statement`,
+      # `on_notice` or `log` it is waited for.
       #
       # @param isolation [:read_committed, :repeatable_read, :serializable, nil] nil: as the server is set
       # @param read_only [Boolean, nil]
       # @param deferrable [Boolean, nil]
       # @param timeout [Numeric, nil] seconds for all of it, every `retry` included
-      # @param retry [Integer] how often the block is run again where the server could not serialize it (40001), or has ended a
-      #   deadlock (40P01)
+      # @param options [Hash]
+      # @option options [Integer] :retry how often the block is run again where the server could not serialize it (40001), or has
+      #   ended a deadlock (40P01); 0 without it
       # @yieldparam transaction [Transaction]
       # @return [Object] the block's value
       # @raise [TransactionRolledBack] the server has rolled back what was to be committed
