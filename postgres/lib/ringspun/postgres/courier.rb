@@ -232,7 +232,7 @@ module Ringspun
         call { lanes.batch(sqls, params, Courier.left(due)) }
       end
 
-      # (see Connections#use)
+      # As {Connections#use}.
       def use(timeout, reset:, &)
         connections = @pool.connections
         holder = Holder.new
