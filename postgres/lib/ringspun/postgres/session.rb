@@ -29,10 +29,10 @@ module Ringspun
       # Runs the block in a transaction, which is committed when the block returns, and rolled back when it is left in any other
       # way: by an exception, `throw`, `break`, a cancellation, or the end of its strand.
       #
-      # In a strand nobody waits for the BEGIN by itself. It leaves with the first statement of the block when that comes at once,
-      # and otherwise when the strand waits for something. Where the server refuses it, the first statement raises its error, all
-      # later ones and the end of the block raise {TransactionRolledBack}, and nothing is executed. With `on_statement`, `on_notice`
-      # or `log` it is waited for.
+      # In a strand nobody waits for the BEGIN by itself. It leaves with the first statement of the block when that comes at
+      # once, and otherwise when the strand waits for something. Where the server refuses it, the first statement raises its
+      # error, all later ones and the end of the block raise {TransactionRolledBack}, and nothing is executed. With
+      # `on_statement`, `on_notice` or `log` it is waited for.
       #
       # @param isolation [:read_committed, :repeatable_read, :serializable, nil] nil: as the server is set
       # @param read_only [Boolean, nil]
