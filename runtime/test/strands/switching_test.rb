@@ -135,6 +135,54 @@ class SwitchingTest < Minitest::Test
     machine.yield
   end
 
+  # CRuby raises the kill anew at each switch to that fiber, and so after each of its waits in which another strand has run.
+  def test_the_kill_of_an_inner_fiber_that_waits_in_ensure_ends_nothing_else
+    seen = []
+    others = machine.spin { 20.times { machine.yield } }
+    strand = machine.spin do
+      inner = Fiber.new do
+        Fiber.yield
+      ensure
+        3.times { |i| machine.yield.then { seen << i } }
+      end
+      inner.resume
+      inner.kill
+      seen << inner.alive?
+      3.times { machine.yield }
+      Fiber.new { machine.yield || :fine }.resume
+    end
+    assert_equal :fine, strand.await
+    assert_equal [0, 1, 2, false], seen
+    others.join
+  end
+
+  def test_a_strand_that_kills_its_own_fiber_waits_in_ensure
+    seen = []
+    others = machine.spin { 20.times { machine.yield } }
+    strand = machine.spin do
+      Fiber.current.kill
+    ensure
+      3.times { |i| machine.yield.then { seen << i } }
+    end
+    assert_ends_with Ringspun::TerminatedError, strand
+    assert_equal [0, 1, 2], seen
+    assert_equal :alive, others.join && machine.spin { machine.yield || :alive }.await
+  end
+
+  # The fiber has been killed, and no other strand may be run on it.
+  def test_a_strand_that_leaves_a_kill_of_its_own_fiber_by_an_error
+    others = machine.spin { 20.times { machine.yield } }
+    strand = machine.spin do
+      Fiber.current.kill
+    ensure
+      machine.yield
+      raise Failure, "in place of the kill"
+    end
+    assert_ends_with Failure, strand, /in place/
+    assert_equal [0, 1, 2], machine.await(Array.new(3) { |i| machine.spin { machine.yield || i } })
+    others.join
+  end
+
   def test_fiber_kill_concerns_one_strand_only
     strand, fiber = parked_fiber { machine.park }
     other = parked { machine.park }

@@ -39,6 +39,7 @@ void rsb_interrupt_hook(rsb_machine *machine, rsb_strand *strand, VALUE exceptio
 /* True when a strand has caught a Thread#kill and ends without another wait: its fiber must end with that kill. */
 bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state);
 void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state);
+void rsb_kill_repeated(rsb_strand *strand, int state);
 
 rsb_strand *rsb_root_of(rsb_machine *machine);
 

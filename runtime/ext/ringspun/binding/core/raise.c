@@ -112,7 +112,15 @@ void rsb_leave_hook(rsb_machine *machine) {
     if (RS_UNLIKELY(strand->hook_error)) forget_hook_error(machine, strand);
 }
 
-/* Only once: CRuby repeats a Fiber#kill at every later switch to that fiber (fiber_check_killed in cont.c). */
+/* CRuby repeats a Fiber#kill at every later switch to that fiber (fiber_check_killed in cont.c). One that is to be raised yet needs what
+ * the latest has left. Any other is in an `ensure` block already, or was never the strand's: it ends an inner fiber only. */
+void rsb_kill_repeated(rsb_strand *strand, int state) {
+    strand->used_fiber = true;
+    if (strand->kill_pending) strand->kill_state = state;
+    else rb_set_errinfo(Qnil);
+}
+
+/* Only once, for it is repeated (rsb_kill_repeated). */
 void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state) {
     if (strand->kill && !strand->kill_pending) {
         rb_set_errinfo(Qnil);

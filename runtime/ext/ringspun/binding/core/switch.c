@@ -268,8 +268,9 @@ static bool is_end_of_hook(rsb_machine *machine) {
 static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     if (RS_LIKELY(!state)) return;
     VALUE exception = rb_errinfo();
-    if (machine->engine.running == me->index && exception != RSB_FIBER_KILLED) {
-        rsb_caught_in_loop(machine, me, state);
+    if (machine->engine.running == me->index) {
+        if (exception != RSB_FIBER_KILLED) rsb_caught_in_loop(machine, me, state);
+        else rsb_kill_repeated(me->user, state);
         return;
     }
     if (rsb_is_exception(exception)) {
