@@ -51,7 +51,7 @@ packages >"$system/before"
 began=$SECONDS
 inside /root/ringspun/bin/setup --no-servers
 say "bare $suite: set-up took $((SECONDS - began)) s"
-inside /root/ringspun/bin/test runtime/test/sync/queue_test.rb
+inside sh -c 'cd /root/ringspun && bin/test runtime/test/sync/queue_test.rb'
 packages >"$system/after"
 
 gone=$(comm -23 "$system/before" "$system/after")
