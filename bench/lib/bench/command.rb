@@ -63,7 +63,7 @@ module Bench
       warnings << facts.warning(own: own_load(tables))
       warnings.drop(1).each { |warning| report.warning(warning) }
       write_files(facts, results, warnings.compact, whole: !interrupted) if results.any?
-      say_how_to_have_all
+      say_how_to_have_all unless interrupted
       return 130 if interrupted
 
       failures.empty? ? 0 : 1
