@@ -18,7 +18,7 @@ module Bench
     # Without sqpoll, which few machines should use.
     QUICK_BACKENDS = %w[uring epoll].freeze
 
-    # [table, row], of which every kind of work has one. bin/bench reads the file as well, before there is a Ruby.
+    # [table, row], one for every kind of work. bin/bench reads the file as well, before there is a Ruby.
     MAIN_ROWS = File.readlines(File.join(ROOT, "bench/main_rows.tsv"), chomp: true).map { |line| line.split("\t").freeze }.freeze
 
     # Seconds: a contender whose first sample of a main row takes longer has no other one, or all would wait for the slowest.
@@ -181,8 +181,8 @@ module Bench
       raise Invalid, "#{@markdown} has a place for #{missing.first}, which --only leaves out: take another file" if missing.any?
       return if places.empty? || !(main? || @contenders || scaling?)
 
-      raise Invalid, "#{@markdown} has places for whole tables, of which the main rows, --contender and --scaling leave out " \
-                     "most: say --all, or take another file"
+      raise Invalid, "#{@markdown} has places for whole tables, and the main rows, --contender and --scaling are parts of " \
+                     "them: say --all, or take another file"
     end
 
     # It is made when it is needed.

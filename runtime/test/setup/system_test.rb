@@ -50,7 +50,6 @@ class SetupSystemTest < Minitest::Test
     assert_match(/is ready.$/, err)
   end
 
-  # As somebody may want who does not mind.
   def test_the_system_is_upgraded_where_that_is_asked_for
     remove "ruby", *COMPILERS, "redis-server"
     _, err, status = run_setup("--upgrade-system")
