@@ -144,7 +144,14 @@ class PostgresThreads
 
     # What the server was at for those that have left is cancelled, and whoever comes next gets its own answer.
     def judge_rest
-      Array.new(3) { |number| Thread.new { answer(number, @pool.query_value(NUMBER, number, idempotent: true)) } }.each(&:join)
+      Array.new(3) { |number| Thread.new { answer(number, ask_at_last(number)) } }.each(&:join)
+    end
+
+    # A cut may have ended all connections, and `idempotent: true` sends a statement once more only.
+    def ask_at_last(number, losses = @program.lossy ? @pool.config.max : 0)
+      @pool.query_value(NUMBER, number, idempotent: true)
+    rescue Ringspun::Postgres::ConnectionLost
+      losses.positive? ? ask_at_last(number, losses - 1) : raise
     end
 
     def answer(number, got) = (@wrong << "asked for #{number}, got #{got.inspect}" if got != number)
