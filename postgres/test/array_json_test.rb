@@ -23,15 +23,7 @@ class PostgresArrayJsonTest < Minitest::Test
     "select jsonb_build_array($1::jsonb, $2::int[], $3::text)" => [[1], [2], ["a"], [[1], [2], "{\"a\"}"]]
   }.freeze
 
-  DOORS.each do |door, ask|
-    OPTIONS.each do |name, options|
-      define_method("test_by_#{door}_with_#{name}") do
-        on_pool(**pool_options, **options) do |pool|
-          VALUES.each { |sql, (*params, value)| assert_equal [value] * 3, ask.call(pool, sql, *params), sql }
-        end
-      end
-    end
-  end
+  Doors.define_tests(self, VALUES)
 
   # The types of columns are in no text.
   DOORS.each do |door, ask|

@@ -25,15 +25,7 @@ class PostgresBinaryParametersTest < Minitest::Test
     "select length($1::bytea) + length($2::text)" => ["é\\".b, "é\\".b, 5]
   }.freeze
 
-  DOORS.each do |door, ask|
-    OPTIONS.each do |name, options|
-      define_method("test_by_#{door}_with_#{name}") do
-        on_pool(**pool_options, **options) do |pool|
-          VALUES.each { |sql, (*params, value)| assert_equal [value] * 3, ask.call(pool, sql, *params), sql }
-        end
-      end
-    end
-  end
+  Doors.define_tests(self, VALUES)
 
   def test_bytes_and_text_take_turns_in_one_statement
     on_pool do |pool|

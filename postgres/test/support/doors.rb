@@ -22,6 +22,19 @@ module Doors
 
   OPTIONS = { names: {}, no_names: { statement_cache: 0 }, one_at_a_time: { pipelining: false }, one_lane: { lanes: 1 } }.freeze
 
+  # A test for each way and each of the options.
+  #
+  # @param values [Hash{String => Array}] by statement its parameters, and last what it answers
+  def self.define_tests(test_class, values)
+    DOORS.to_a.product(OPTIONS.to_a) do |(door, ask), (name, options)|
+      test_class.define_method("test_by_#{door}_with_#{name}") do
+        on_pool(**pool_options, **options) do |pool|
+          values.each { |sql, (*params, value)| assert_equal [value] * 3, ask.call(pool, sql, *params), sql }
+        end
+      end
+    end
+  end
+
   # A domain of its own for the test.
   def with_domain(type)
     name = "domain_#{SecureRandom.hex(6)}"

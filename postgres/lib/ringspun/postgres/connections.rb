@@ -48,7 +48,7 @@ module Ringspun
       # @param timeout [Numeric, nil] seconds until there is one, of which no more than `checkout_timeout` are spent on waiting
       #   for a connection that others have
       # @param reset [Boolean] the session is made anew afterwards
-      # @param patient [Boolean] of these, only those count in which nobody who waits gets one
+      # @param patient [Boolean] whether only those seconds count in which none of the callers that wait gets one
       def use(timeout, reset: false, patient: false)
         holder = Holder.new
         lane = nil
@@ -207,7 +207,7 @@ module Ringspun
         @lock.synchronize { permit } || (reclaim(&:astray?) && @lock.synchronize { permit || wait(machine) })
       end
 
-      # Who is told not to look waits, and then looks.
+      # A caller that does not look now waits, and looks then.
       def look?(machine)
         now = machine.now
         return false if (now - @looked_at).between?(0, LOOK_AGAIN)

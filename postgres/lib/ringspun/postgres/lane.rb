@@ -134,7 +134,7 @@ module Ringspun
         self.observed = !observers.nil?
       end
 
-      # Notices that nobody has taken go to who has observed this.
+      # Notices that nobody has taken go to the observers.
       def leave_notices
         bodies = take_notices
         @observers&.late(bodies)

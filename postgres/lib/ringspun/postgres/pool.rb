@@ -28,8 +28,8 @@ module Ringspun
       # @param min [Integer, nil] how many of these are opened with the first use in a run, and stay when nobody uses them.
       #   Others are closed after five minutes without use, when another is given back
       # @param timeout [Numeric, nil] seconds for each call that names none, also of sessions and transactions
-      # @param checkout_timeout [Numeric, nil] seconds until {PoolTimeoutError} is raised when all connections are in use; of a
-      #   statement that stands alone those in which nobody who waits gets one; 5
+      # @param checkout_timeout [Numeric, nil] seconds until {PoolTimeoutError} is raised when all connections are in use; for
+      #   a statement that stands alone only those count in which no caller that waits gets one; 5
       # @param max_lifetime [Numeric, nil] seconds after which a connection is not used again, give or take a tenth; 3600
       # @param statement_cache [Integer, nil] statements that a connection knows by name; 0: none; 256
       # @param pipelining [Boolean, nil] false: one statement at a time on a connection, for poolers that lose what comes behind
