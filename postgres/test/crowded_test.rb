@@ -40,6 +40,20 @@ class PostgresCrowdedTest < Minitest::Test
     end
   end
 
+  # Its place is taken by nobody, for all connections are busy with others that get their turn.
+  def test_slow_statements_beside_a_shared_connection_that_does_not_move
+    on_pool(lanes: 1, max: 2) do |pool, machine|
+      40.times { pool.query("select work $1, $2", "x", "0") } # known as quick
+      capture_io do
+        stuck = Array.new(2) { machine.spin { pool.query("select work $1, $2", "x", "200") } }
+        machine.sleep(0.1)
+        assert_equal 60, crowd(machine, 60) { |number| pool.query_value("work $1, $2", number, "0.5") }
+        assert stuck.any?(&:alive?)
+        machine.await(stuck)
+      end
+    end
+  end
+
   # One asks whether it is alive, and nothing is sent behind that.
   def test_a_connection_that_was_quiet_and_does_not_answer
     on_pool(lanes: 1) do |pool, machine, server|

@@ -2,6 +2,7 @@
 
 require "postgres_helper"
 require "support/seeds"
+require "pg"
 require "tmpdir"
 
 # How connections are had, shared, given back and lost.
@@ -445,6 +446,22 @@ class PostgresPoolTest < Minitest::Test
     end
   end
 
+  # What has come meanwhile is read before anybody is told that nothing has.
+  def test_a_process_that_has_stood_still_for_longer_than_checkout_timeout
+    asking = [->(pool, sql) { pool.query_value(sql) }, ->(pool, sql) { pool.session { |session| session.query_value(sql) } }]
+    asking.each do |ask|
+      on_pool(max: 1, checkout_timeout: 1, pipelining: false) do |pool, machine|
+        pool.execute("create sequence stood_still")
+        strands = Array.new(2) { machine.spin { ask.call(pool, "select nextval('stood_still')") } }
+        machine.sleep(0.001) # so that the first is sent
+        Fiber.blocking { stand_still_until_called("stood_still", 1.1) }
+        assert_equal [1, 2], machine.await(strands)
+      ensure
+        pool.execute("drop sequence stood_still")
+      end
+    end
+  end
+
   def test_more_statements_than_a_connection_knows
     on_pool(lanes: 1, statement_cache: 4) do |pool|
       3.times { assert_equal((0...20).to_a, (0...20).map { |number| pool.query_value("select #{number}") }) }
@@ -489,6 +506,14 @@ class PostgresPoolTest < Minitest::Test
   private
 
   def sockets = Leaks.descriptors.fetch("socket", 0)
+
+  # And for so many seconds more.
+  def stand_still_until_called(sequence, seconds)
+    PG.connect(host: Servers.postgres.folder, user: "ringspun", dbname: "postgres") do |server|
+      Thread.pass until server.exec("select is_called from #{sequence}").getvalue(0, 0) == "t"
+    end
+    sleep seconds
+  end
 
   def answer_or_lost(pool, number)
     pool.query_value("select $1::int", number)

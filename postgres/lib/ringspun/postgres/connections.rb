@@ -310,7 +310,7 @@ module Ringspun
           served, due = @served, now + seconds if renewed
           over = wait <= look && !renewed # the clock may be less than a tick before its end, and a wait for that takes none
           reclaim(&:left?) if look?(machine) || over
-          return gate.try_pop if over
+          return gate.pop(timeout: last && last < due ? 0 : Crowd::LAST_LOOK) if over
 
           look = LOOK
         end

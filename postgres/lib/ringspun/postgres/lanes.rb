@@ -9,9 +9,6 @@ module Ringspun
       # So many statements under way on the emptiest lane make another one worth its connection.
       BUSY = 16
 
-      # Seconds after which who waits for a lane that moves looks whether there is a connection for one user meanwhile.
-      LOOK = 1
-
       # A lane that was quiet is asked whether it is alive, and is quiet again where this process stands still for a second
       # between the answer and the statement. So often that is no accident.
       QUIET_MAX = 8
@@ -27,10 +24,6 @@ module Ringspun
 
       INSTEAD = "use transaction { |t| ... } or session { |s| ... }, and the statement inside of it"
       private_constant :UNSURE, :OWN, :STUCK, :QUIET_MAX, :INSTEAD
-
-      # Until when a statement waits for a lane that moves.
-      Patience = Struct.new(:due)
-      private_constant :Patience
 
       # A statement at the head of a lane that has held up others, since when it was there, and how many those are.
       Held = Struct.new(:sql, :since, :others)
@@ -53,8 +46,7 @@ module Ringspun
         @lent = [] # retired because they do not move, and counted among the connections for one user
         @opened = Condition.new # one is there, or could not be opened
         @opening = nil
-        @moved = Condition.new # the first of a lane's statements has come to its end
-        @waiting = 0 # for that
+        @crowd = Crowd.new(machine, pool.config.checkout_timeout)
         @held = {}.compare_by_identity # lanes, and what is at their heads
         @strained = false # whether something is lent, or held up
         @closed = false
@@ -108,7 +100,7 @@ module Ringspun
       # A plain thread has left something to do.
       def rouse(lane)
         lane.rouse
-        lane.awaited = @waiting.positive? || @held.key?(lane)
+        lane.awaited = @crowd.waiting? || @held.key?(lane)
         leaving(lane) { nil }
       end
 
@@ -166,7 +158,7 @@ module Ringspun
       def rest
         @held.keys.each { |lane| report(lane) }
         close_lent
-        @moved.broadcast
+        @crowd.look
       end
 
       # Whether the machine has ended, or its thread.
@@ -195,7 +187,7 @@ module Ringspun
         loop do
           unsure ||= UNSURE.include?(refused)
           held_up = note_held_up(lane, held_up) if refused == :moved
-          patience ||= Patience.new(patient_until) if STUCK.include?(refused)
+          patience ||= @crowd.patience if STUCK.include?(refused)
           taken = elsewhere(refused, unsure, deadline, &ask)
           return taken unless taken.is_a?(Symbol)
 
@@ -265,7 +257,7 @@ module Ringspun
           left_clean(other) { yield(other, left_until(deadline), true) }
         end
       ensure
-        @moved.signal if used # it is free for another one
+        @crowd.freed if used
       end
 
       # What has met a lock waits for it under the user's own setting, and holds up nobody.
@@ -273,7 +265,7 @@ module Ringspun
         @pool.config.sharing.note_lock_wait if refused == :lock
         alone(left_until(deadline)) { |lane, left| yield(lane, left, true) }
       ensure
-        @moved.signal
+        @crowd.freed
       end
 
       # @return [Lane, nil] that a statement may close of which nothing is known: of several lanes one stays open
@@ -327,7 +319,7 @@ module Ringspun
       ensure
         leave(lane) unless taken
         relax(lane) if @strained
-        @moved.broadcast if @waiting.positive? && !taken.is_a?(Symbol)
+        @crowd.moved unless taken.is_a?(Symbol)
       end
 
       # Of one that is lost the server may not know yet.
@@ -364,30 +356,16 @@ module Ringspun
       def await_move(deadline, patience)
         return if moving || @lanes.empty?
 
-        due = [deadline, patience.due].compact.min
-        left = due - @machine.now
-        wait_for_move(left.clamp(0, LOOK))
-        patience.due = patient_until # others are served, so it may be soon
-      rescue Ringspun::TimeoutError
-        return if left > LOOK
-        raise PoolTimeoutError, exhausted if due == patience.due
-
-        raise Postgres.late("no statement before it was answered before the deadline; it was not sent", false)
+        @lanes.each { |lane| lane.awaited = true }
+        case @crowd.wait(patience, deadline)
+        when :exhausted then raise PoolTimeoutError, exhausted
+        when :late then raise Postgres.late("no statement before it was answered before the deadline; it was not sent", false)
+        end
       end
 
       def exhausted
         heads = @lanes.map { |lane| "a shared one: #{lane}" }
         [@pool.connections.exhausted(@pool.config.checkout_timeout), *heads].join("\n")
-      end
-
-      def patient_until = @machine.now + @pool.config.checkout_timeout
-
-      def wait_for_move(seconds)
-        @waiting += 1
-        @lanes.each { |lane| lane.awaited = true }
-        @moved.wait(timeout: seconds)
-      ensure
-        @waiting -= 1
       end
 
       def refuse_session
@@ -411,7 +389,7 @@ module Ringspun
         lane.close(lane.loss || "it was given up")
         @held.delete(lane)
         @lanes.delete(lane)
-        @moved.broadcast
+        @crowd.look
         nil
       end
 
@@ -467,7 +445,7 @@ module Ringspun
         @opening = nil
         opening.ended = true
         @opened.broadcast
-        @moved.broadcast
+        @crowd.look
       end
 
       # Those that have lived long enough answer what they were asked.
