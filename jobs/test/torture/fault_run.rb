@@ -37,7 +37,7 @@ class FaultRun
   LISTS = %w[queue:a queue:b queue:narrow queue:ringspun-quarantine].freeze
   SETS = %w[schedule retry].freeze
   # What is counted stays.
-  COUNTS = /\A(?:stat:(?:processed|failed)|ringspun:measured(?::\w+)?)\z/
+  COUNTS = /\A(?:stat:(?:processed|failed)|ringspun:twice|ringspun:measured(?::\w+)?)\z/
 
   attr_reader :seed, :ledger, :counts
 
