@@ -54,9 +54,12 @@ bool rpg_ask_check(VALUE sql, VALUE params) {
 
 /* --- whether one may come --- */
 
-/* A connection that nobody reads from and that has something to read has mostly ended. */
+/* A connection that nobody reads from and that has something to read has mostly ended. Where a server has ended one, it may have
+ * ended all, as when it restarts. */
 bool rpg_is_quiet(const rpg_lane *lane, int64_t now) {
-    if (lane->sent.len > 0 || lane->outbox.len > 0 || now - lane->quiet_since < QUIET_LOOK) return false;
+    if (lane->sent.len > 0 || lane->outbox.len > 0) return false;
+    if (lane->losses != rpg_losses()) return true;
+    if (now - lane->quiet_since < QUIET_LOOK) return false;
     return now - lane->quiet_since > QUIET_MAX || rpg_is_readable(lane);
 }
 
@@ -183,7 +186,7 @@ static VALUE read_for(VALUE argument) {
     reading *r = (reading *)argument;
     while (!rpg_is_served(r->request) && rpg_serve(r->lane)) {}
     while (!rpg_is_served(r->request)) {
-        if (!read_more(r)) rpg_lose(r->lane, "the server has closed the connection");
+        if (!read_more(r)) rpg_lose_to_server(r->lane, "the server has closed the connection");
         else while (!rpg_is_served(r->request) && rpg_serve(r->lane)) {}
     }
     return Qnil;
@@ -251,7 +254,7 @@ static void read_as_reader(rpg_lane *lane, rpg_request *request, int64_t deadlin
     VALUE error = rb_errinfo();
     if (ends_connection(error)) {
         rb_set_errinfo(Qnil);
-        rpg_lose(lane, RSTRING_PTR(rb_obj_as_string(error)));
+        rpg_lose_to_server(lane, RSTRING_PTR(rb_obj_as_string(error)));
         return;
     }
     bool late = r.until != RINGSPUN_NEVER && is_exception(error) && rb_obj_is_kind_of(error, rpg_eTimeout) && ringspun->now() >= r.until;

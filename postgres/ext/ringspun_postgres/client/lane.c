@@ -123,6 +123,7 @@ static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALU
     lane->forks = forks;
     lane->machine = ringspun->machine_here();
     lane->quiet_since = ringspun->now();
+    lane->losses = rpg_losses();
     snprintf(lane->prefix, sizeof(lane->prefix), "%s", StringValueCStr(prefix));
     return self;
 }

@@ -77,6 +77,7 @@ typedef struct rpg_lane {
     size_t unanswered;          /* bytes of those sent */
     int64_t head_since;         /* the first of those sent is at the head, */
     int64_t quiet_since;        /* and the last message came */
+    uint64_t losses;            /* rpg_losses() then */
     int64_t ends;               /* when it has lived long enough */
     int64_t fastest;            /* the shortest time at the head so far: what the way to the server takes */
     bool streams;               /* a stream of rows has begun, and its Sync is not on its way */
@@ -157,6 +158,12 @@ void rpg_copy_leaves(rpg_lane *lane, rpg_request *request);
 
 /* Nothing more will come or go: requests end, and no other is taken. */
 void rpg_lose(rpg_lane *lane, const char *why);
+
+/* The same where it is the server, or the way there, that has ended it. */
+void rpg_lose_to_server(rpg_lane *lane, const char *why);
+
+/* How many those were in this process. */
+uint64_t rpg_losses(void);
 
 /* `leave` of a request for whose end nobody waits any more. */
 void rpg_leave(void *request);

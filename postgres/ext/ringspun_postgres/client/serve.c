@@ -4,6 +4,7 @@
 #include "client/thread.h"
 #include "client/window.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* So many bytes of rows in one look are worth the block that they lie in; fewer are copied. */
@@ -59,6 +60,16 @@ static void finish_first(rpg_lane *lane, rpg_end_kind end) {
     if (!request->abandoned) lane->live--;
     lane->unanswered -= request->flight_len;
     rpg_finish(request, end);
+}
+
+/* The number of connections that servers have ended, in this process. */
+static _Atomic uint64_t losses;
+
+uint64_t rpg_losses(void) { return atomic_load_explicit(&losses, memory_order_relaxed); }
+
+void rpg_lose_to_server(rpg_lane *lane, const char *why) {
+    if (!lane->lost[0]) atomic_fetch_add_explicit(&losses, 1, memory_order_relaxed);
+    rpg_lose(lane, why);
 }
 
 void rpg_lose(rpg_lane *lane, const char *why) {
@@ -332,6 +343,7 @@ static void note_times(rpg_lane *lane, const uint8_t *ends, uint32_t ended) {
     bool known = lane->fastest < INT64_MAX || took < RPG_SLOW;
     uint32_t groups = 0, first_len = 0, i = 0;
     lane->quiet_since = lane->head_since = now;
+    lane->losses = rpg_losses();
     lane->stalled = lane->doubted = false;
     if (took < lane->fastest) lane->fastest = took;
     took -= lane->fastest;
