@@ -32,6 +32,47 @@ class CoreExtClosingTest < Minitest::Test
     end
   end
 
+  # As threads do: what they wait for is another file from then on.
+  def test_who_waits_for_an_io_that_is_reopened_gets_an_io_error
+    Ringspun.run do
+      reader, writer = IO.pipe
+      other, others = IO.pipe
+      strands = [waiting { reader.gets }, waiting { reader.await_readable }, waiting { IO.select([reader]) }]
+      assert_same reader, reader.reopen(other)
+      strands.each { |strand| assert_closed strand.await }
+      strand = waiting { reader.gets }
+      others.puts "from the other"
+      assert_equal "from the other\n", strand.await
+      [reader, other, others].each(&:close)
+      assert_raises(Errno::EPIPE) { writer.write("nobody has it") }
+      writer.close
+    end
+  end
+
+  def test_an_io_is_reopened_by_a_path_with_options
+    Ringspun.run do
+      reader, writer = IO.pipe
+      strand = waiting { reader.gets }
+      reader.reopen(__FILE__, "r", external_encoding: "BINARY")
+      assert_closed strand.await
+      assert_equal ["# frozen_string_literal: true\n", Encoding::BINARY], [reader.gets, reader.external_encoding]
+      [reader, writer].each(&:close)
+    end
+  end
+
+  # It is open, and so is what waits for it.
+  def test_an_io_is_not_reopened_by_what_is_no_io
+    Ringspun.run do
+      reader, writer = IO.pipe
+      assert_raises(TypeError) { reader.reopen(nil) }
+      assert_raises(Errno::ENOENT) { reader.reopen("/no such file") }
+      strand = waiting { reader.gets }
+      writer.puts "still there"
+      assert_equal "still there\n", strand.await
+      [reader, writer].each(&:close)
+    end
+  end
+
   def test_methods_of_the_machine_tell_their_own_error
     reader, writer = IO.pipe
     machine = Ringspun::Machine.current

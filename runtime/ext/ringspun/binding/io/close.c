@@ -1,4 +1,5 @@
-/* close: Machine#close and IO#close. No new op begins on the descriptor, the ops on it end, and then it is closed. */
+/* close: Machine#close, IO#close and IO#reopen. No new op begins on the descriptor, the ops on it end, and then it is closed, or
+ * becomes another file's. */
 #include "io.h"
 
 #include <errno.h>
@@ -10,7 +11,11 @@ typedef struct rsb_closing {
     VALUE io;
     int fds[2];
     int count;
-    bool within;                /* IO#close has called us: go on by super */
+    bool within;                /* IO#close or IO#reopen has called us: go on by super, with its arguments */
+    int argc;
+    const VALUE *argv;
+    int keywords;
+    VALUE answer;               /* of super */
     bool closed;                /* the number is free again */
     int64_t result;
 } closing;
@@ -90,7 +95,7 @@ static VALUE close_object(VALUE argument) {
     if (two) begin_closing(c, rsb_io_fd(c->machine, writing));
     for (int i = 0; i < c->count; i++) end_ops_on(c->machine, c->fds[i]);
     rsb_running(c->machine)->closing = c;
-    if (c->within) rb_call_super(0, NULL);
+    if (c->within) c->answer = rb_call_super_kw(c->argc, c->argv, c->keywords);
     else rb_funcall(c->io, rb_intern("close"), 0);
     return Qnil;
 }
@@ -115,14 +120,16 @@ static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
-static void close_it(rsb_machine *machine, VALUE io, bool within) {
-    closing c = {.machine = machine, .io = io, .within = within};
-    int fd = rsb_io_fd(machine, io);
-    rb_ensure(RB_FIXNUM_P(io) ? close_number : close_object, (VALUE)&c, end_closing, (VALUE)&c);
-    if (c.result < 0) rsb_fail(c.result, "close", fd);
+static void end_and_close(closing *c) {
+    int fd = rsb_io_fd(c->machine, c->io);
+    rb_ensure(RB_FIXNUM_P(c->io) ? close_number : close_object, (VALUE)c, end_closing, (VALUE)c);
+    if (c->result < 0) rsb_fail(c->result, "close", fd);
 }
 
-void rsb_close(rsb_machine *machine, VALUE io) { close_it(machine, io, false); }
+void rsb_close(rsb_machine *machine, VALUE io) {
+    closing c = {.machine = machine, .io = io};
+    end_and_close(&c);
+}
 
 static bool closes(const closing *c, int fd) {
     for (int i = 0; c && i < c->count; i++) {
@@ -165,6 +172,21 @@ static bool is_awaited(rsb_machine *machine, VALUE io) {
     return false;
 }
 
+/* @return whether strands of this thread wait for the IO, which hear of it before super does its part */
+static bool has_waiters(rsb_machine *machine, VALUE io) {
+    if (machine) rsb_notice_fork(machine);
+    if (RS_LIKELY(!machine || machine->engine.in_flight == 0)) return false;
+    return !rsb_between_strands(machine) && !rs_is_simulated(&machine->engine) && is_awaited(machine, io);
+}
+
+static VALUE end_waits_and_go_on(rsb_machine *machine, VALUE io, int argc, const VALUE *argv) {
+    int keywords = rb_keyword_given_p() ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS;
+    if (!has_waiters(machine, io)) return rb_call_super_kw(argc, argv, keywords);
+    closing c = {.machine = machine, .io = io, .within = true, .argc = argc, .argv = argv, .keywords = keywords, .answer = Qnil};
+    end_and_close(&c);
+    return c.answer;
+}
+
 /* Closes the IO like the stock method. Before that, waits of this thread's strands for it end by an IOError.
  *
  * May switch strands.
@@ -172,19 +194,24 @@ static bool is_awaited(rsb_machine *machine, VALUE io) {
  * @return [nil]
  * @since 0.1.0
  */
-static VALUE io_close(VALUE self) {
-    rsb_machine *machine = rsb_existing();
-    if (machine) rsb_notice_fork(machine);
-    if (RS_LIKELY(!machine || machine->engine.in_flight == 0)) return rb_call_super(0, NULL);
-    if (rsb_between_strands(machine) || rs_is_simulated(&machine->engine) || !is_awaited(machine, self)) {
-        return rb_call_super(0, NULL);
-    }
-    close_it(machine, self, true);
-    return Qnil;
-}
+static VALUE io_close(VALUE self) { return end_waits_and_go_on(rsb_existing(), self, 0, NULL); }
+
+/* Reopens the IO like the stock method. Before that, waits of this thread's strands for it end by an IOError, as those of threads do.
+ *
+ * May switch strands.
+ *
+ * @overload reopen(other)
+ *   @param other [IO]
+ * @overload reopen(path, mode = nil, **options)
+ *   @param path [String]
+ * @return [IO] itself
+ * @since 0.1.0
+ */
+static VALUE io_reopen(int argc, VALUE *argv, VALUE self) { return end_waits_and_go_on(rsb_existing(), self, argc, argv); }
 
 void rsb_init_close(void) {
     rb_define_method(rsb_cMachine, "close", machine_close, -1);
     VALUE streams = rb_define_module_under(rsb_mRingspun, "IOMethods");
     rb_define_method(streams, "close", io_close, 0);
+    rb_define_method(streams, "reopen", io_reopen, -1);
 }
