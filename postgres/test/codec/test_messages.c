@@ -33,17 +33,6 @@ TEST(a_message_is_whole_from_its_last_byte_on) {
     CHECK_EQUAL('I', message.body[0]);
 }
 
-TEST(rows_of_a_copy_may_come_behind_their_header) {
-    rpg_out whole = {0}, parts = {0};
-    rpg_put_copy_data(&whole, text("a\t1\n"));
-    rpg_put_copy_header(&parts, 4);
-    rpg_put_bytes(&parts, "a\t1\n", 4);
-    CHECK_EQUAL(whole.len, parts.len);
-    CHECK(memcmp(whole.bytes, parts.bytes, whole.len) == 0);
-    rpg_out_free(&whole);
-    rpg_out_free(&parts);
-}
-
 static rpg_found found(uint8_t type, uint32_t len) {
     uint8_t bytes[5] = {type};
     rpg_message message;
@@ -201,30 +190,40 @@ TEST(the_status_of_ready_is_one_of_three) {
 TEST(negotiation_counts_its_options) {
     uint8_t body[] = {0, 0, 0, 0, 0, 0, 0, 2, '_', 'a', 0, '_', 'b', 0};
     rpg_message message = {RPG_NEGOTIATE, body, sizeof(body)};
-    uint32_t minor, count;
-    rpg_reader options;
-    CHECK(rpg_read_negotiate(&message, &minor, &count, &options));
-    CHECK_EQUAL(2, count);
-    CHECK(same(rpg_read_text(&options), "_a"));
+    uint32_t newest, unknown;
+    CHECK(rpg_read_negotiate(&message, &newest, &unknown));
+    CHECK_EQUAL(2, unknown);
     body[7] = 1; /* bytes are left */
-    CHECK(!rpg_read_negotiate(&message, &minor, &count, &options));
+    CHECK(!rpg_read_negotiate(&message, &newest, &unknown));
     body[7] = 3; /* one is wanting */
-    CHECK(!rpg_read_negotiate(&message, &minor, &count, &options));
+    CHECK(!rpg_read_negotiate(&message, &newest, &unknown));
     body[4] = 0xff; /* four billion of them */
-    CHECK(!rpg_read_negotiate(&message, &minor, &count, &options));
+    CHECK(!rpg_read_negotiate(&message, &newest, &unknown));
 }
 
-TEST(authentication_is_as_long_as_its_method_says) {
+TEST(authentication_has_a_method_and_a_rest) {
     uint32_t method;
     rpg_span rest;
-    uint8_t body[] = {0, 0, 0, RPG_AUTH_MD5, 1, 2, 3, 4};
+    uint8_t body[] = {0, 0, 0, 5, 1, 2, 3, 4};
     CHECK(rpg_read_authentication(&(rpg_message){'R', body, 8}, &method, &rest));
+    CHECK_EQUAL(5, method);
     CHECK_EQUAL(4, rest.len);
-    CHECK(!rpg_read_authentication(&(rpg_message){'R', body, 7}, &method, &rest));
-    body[3] = RPG_AUTH_OK;
-    CHECK(!rpg_read_authentication(&(rpg_message){'R', body, 8}, &method, &rest));
     CHECK(rpg_read_authentication(&(rpg_message){'R', body, 4}, &method, &rest));
+    CHECK_EQUAL(0, rest.len);
     CHECK(!rpg_read_authentication(&(rpg_message){'R', body, 3}, &method, &rest));
+}
+
+static bool setting_of(const char *bytes, size_t len) {
+    rpg_span name, value;
+    return rpg_read_parameter_status(&(rpg_message){'S', (const uint8_t *)bytes, len}, &name, &value);
+}
+
+TEST(a_setting_has_a_name_and_a_value) {
+    CHECK(setting_of("a\0b\0", 4));
+    CHECK(setting_of("a\0\0", 3));
+    CHECK(!setting_of("\0b\0", 3));
+    CHECK(!setting_of("a\0b", 3));
+    CHECK(!setting_of("a\0b\0c", 5));
 }
 
 static void check_written(rpg_out *out, const char *bytes, size_t len) {
@@ -239,8 +238,10 @@ TEST(a_statement_is_written_as_the_protocol_has_it) {
     rpg_out out = {0};
     rpg_put_parse(&out, text("s1"), text("select $1"), (const uint32_t[]){23}, 1);
     CHECK_WRITTEN(out, "P\0\0\0\x17s1\0select $1\0\0\x01\0\0\0\x17");
-    const rpg_value values[] = {{"\0\0\0\7", 4, true}, {NULL, -1, false}, {"", 0, false}};
-    rpg_put_bind(&out, text("s1"), values, 3, (const bool[]){true}, 1);
+    const char params[] = "\0\3\0\1\0\0\0\0\0\3\0\0\0\4\0\0\0\7\xff\xff\xff\xff\0\0\0\0";
+    size_t begun = rpg_begin_bind(&out, text("s1"), (rpg_span){(const uint8_t *)params, sizeof(params) - 1}, 1);
+    rpg_put_u16(&out, 1);
+    rpg_end(&out, begun);
     CHECK_WRITTEN(out, "B\0\0\0\x26\0s1\0\0\3\0\1\0\0\0\0\0\3\0\0\0\4\0\0\0\7\xff\xff\xff\xff\0\0\0\0\0\1\0\1");
     rpg_put_execute(&out, text(""), 0);
     CHECK_WRITTEN(out, "E\0\0\0\x09\0\0\0\0\0");
@@ -256,16 +257,36 @@ TEST(what_comes_before_a_connection_has_no_type) {
     CHECK_WRITTEN(out, "\0\0\0\x08\x04\xd2\x16\x2f");
     rpg_put_cancel_request(&out, 7, text("key!"));
     CHECK_WRITTEN(out, "\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\7key!");
-    rpg_put_startup(&out, RPG_PROTOCOL_3_0, (const rpg_span[]){text("user"), text("me")}, 2);
+    rpg_put_startup(&out, 0x30000, (const rpg_span[]){text("user"), text("me")}, 2);
     CHECK_WRITTEN(out, "\0\0\0\x11\0\3\0\0user\0me\0\0");
+}
+
+TEST(what_begins_a_connection_answers_the_server) {
+    rpg_out out = {0};
+    rpg_put_password(&out, text("secret"));
+    CHECK_WRITTEN(out, "p\0\0\0\x0bsecret\0");
+    rpg_put_sasl_initial(&out, text("SCRAM"), text("n,,"));
+    CHECK_WRITTEN(out, "p\0\0\0\x11SCRAM\0\0\0\0\3n,,");
+    rpg_put_sasl_response(&out, text("c=x"));
+    CHECK_WRITTEN(out, "p\0\0\0\7c=x");
+    rpg_put_query(&out, text("select 1"));
+    CHECK_WRITTEN(out, "Q\0\0\0\x0dselect 1\0");
+}
+
+TEST(a_copy_writes_a_header_for_its_rows_and_its_end) {
+    rpg_out out = {0};
+    rpg_put_copy_header(&out, 4);
+    rpg_put_copy_done(&out);
+    rpg_put_copy_fail(&out, text("no"));
+    CHECK_WRITTEN(out, "d\0\0\0\x08" "c\0\0\0\4" "f\0\0\0\7no\0");
 }
 
 TEST(a_message_longer_than_its_length_can_say_fails_and_can_be_cut_away) {
     rpg_out out = {0};
     rpg_put_sync(&out);
-    size_t before = out.len;
-    const rpg_value value = {"", (int64_t)INT32_MAX + 1, false};
-    rpg_put_bind(&out, text(""), &value, 1, NULL, 0);
+    size_t before = out.len, begun = rpg_begin(&out, 'B');
+    out.len += INT32_MAX; /* which nobody has written */
+    rpg_end(&out, begun);
     CHECK_EQUAL(RPG_OUT_TOO_LONG, out.state);
     rpg_put_sync(&out);
     CHECK_EQUAL(RPG_OUT_TOO_LONG, out.state);

@@ -46,13 +46,13 @@ class ConnectCase < Minitest::Test
   # The text of the only column of the only row, or the error.
   def ask(session, sql)
     messages = MESSAGES.new(session.stream)
-    session.stream.write("Q", [sql.bytesize + 5].pack("N"), sql, "\0")
+    session.stream.write(MESSAGES.query(sql))
     answer = nil
     loop do
-      type, body = messages.next(nil)
+      type, fields = messages.next
       case type
-      when "D" then answer = body.byteslice(6..)
-      when "E" then answer = Postgres.error_of(body)
+      when "D" then answer = fields.first
+      when "E" then answer = Postgres.error_of(fields.first)
       when "Z" then return answer
       end
     end

@@ -261,12 +261,21 @@ class HostileServerTest < ScriptedCase
     { %w[f off] => %w[any read-write primary prefer-standby], %w[t on] => %w[any read-only standby prefer-standby],
       %w[f on] => %w[any read-only primary prefer-standby] }.each do |values, suited|
       %w[any read-write read-only primary standby prefer-standby].each do |wanted|
-        script = after_startup { |client| client.welcome && answer_role(client, values) }
+        script = after_startup { |client| client.welcome && answer_role(client, row_of(values)) }
         next assert_connects(script, target_session_attrs: wanted) if suited.include?(wanted)
 
         assert_server(ConnectError, /the server is not #{wanted}/, script, target_session_attrs: wanted)
       end
     end
+  end
+
+  def test_a_role_that_is_none
+    ["", "\0", "\0\1\0\0\0\x09t", "\0\1\0\0\0\1tmore", "\0\1\x80\0\0\0"].each do |row|
+      script = after_startup { |client| client.welcome && answer_role(client, Client.message("D", row)) }
+      assert_server(ProtocolError, /what is no row/, script, target_session_attrs: "primary")
+    end
+    script = after_startup { |client| client.welcome && answer_role(client, Client.message("D", "\0\1\xff\xff\xff\xff".b)) }
+    assert_connects(script, target_session_attrs: "primary")
   end
 
   def test_servers_that_say_their_role
@@ -297,13 +306,14 @@ class HostileServerTest < ScriptedCase
     end
   end
 
-  def answer_role(client, values)
+  def row_of(values) = Client.message("D", [values.size].pack("n") + values.map { |text| [text.bytesize, text].pack("Na*") }.join)
+
+  def answer_role(client, row)
     while client.stream.peek(5)&.bytesize == 5
       return client.wait unless client.stream.peek(1) == "Q"
 
       client.message
-      row = [values.size].pack("n") + values.map { |text| [text.bytesize].pack("N") + text }.join
-      client.say(Client.message("D", row), Client.message("C", "SELECT 1\0"), Client::READY)
+      client.say(row, Client.message("C", "SELECT 1\0"), Client::READY)
     end
   end
 end

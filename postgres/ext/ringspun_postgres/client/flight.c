@@ -77,25 +77,14 @@ VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql, VALUE declared) {
 /* --- messages --- */
 
 /* Of a statement that is parsed in the same flight nobody knows the columns for sure. */
-static void put_formats(rpg_out *out, VALUE formats) {
-    if (NIL_P(formats)) {
-        rpg_put_u16(out, 0);
-        return;
-    }
-    const rpg_columns *columns = rpg_columns_get(formats);
-    rpg_put_u16(out, columns->count);
-    for (uint16_t i = 0; i < columns->count; i++) rpg_put_u16(out, rpg_type_is_binary(columns->types[i]));
-}
-
 static void put_bind(rpg_out *out, const rpg_statement *statement, rpg_request *request) {
-    size_t begun = rpg_begin(out, 'B');
-    rpg_put_u8(out, 0); /* the unnamed portal */
+    const rpg_columns *columns = NIL_P(request->formats) ? NULL : rpg_columns_get(request->formats);
+    uint16_t count = columns ? columns->count : 0;
     rpg_span name = name_for(statement, request);
-    request->named = name.len > 0 ? statement->named : 0;
-    rpg_put_text(out, name.bytes, name.len);
-    rpg_put_bytes(out, request->params, request->params_len);
-    put_formats(out, request->formats);
+    size_t begun = rpg_begin_bind(out, name, (rpg_span){request->params, request->params_len}, count);
+    for (uint16_t i = 0; i < count; i++) rpg_put_u16(out, rpg_type_is_binary(columns->types[i]));
     rpg_end(out, begun);
+    request->named = name.len > 0 ? statement->named : 0;
 }
 
 static bool is_to_be_named(const rpg_lane *lane, const rpg_statement *statement, const rpg_request *request) {

@@ -44,7 +44,7 @@ bool rpg_read_authentication(const rpg_message *message, uint32_t *method, rpg_s
     rpg_reader reader = over(message);
     *method = rpg_read_u32(&reader);
     *rest = rest_of(&reader);
-    return rpg_reader_is_done(&reader) && (*method != RPG_AUTH_OK || rest->len == 0) && (*method != RPG_AUTH_MD5 || rest->len == 4);
+    return rpg_reader_is_done(&reader);
 }
 
 bool rpg_read_key_data(const rpg_message *message, uint32_t *process, rpg_span *key) {
@@ -58,7 +58,7 @@ bool rpg_read_parameter_status(const rpg_message *message, rpg_span *name, rpg_s
     rpg_reader reader = over(message);
     *name = rpg_read_text(&reader);
     *value = rpg_read_text(&reader);
-    return rpg_reader_is_done(&reader);
+    return rpg_reader_is_done(&reader) && name->len > 0;
 }
 
 bool rpg_read_ready(const rpg_message *message, uint8_t *status) {
@@ -66,12 +66,11 @@ bool rpg_read_ready(const rpg_message *message, uint8_t *status) {
     return *status == 'I' || *status == 'T' || *status == 'E';
 }
 
-bool rpg_read_negotiate(const rpg_message *message, uint32_t *minor, uint32_t *count, rpg_reader *options) {
+bool rpg_read_negotiate(const rpg_message *message, uint32_t *newest, uint32_t *unknown) {
     rpg_reader reader = over(message);
-    *minor = rpg_read_u32(&reader);
-    *count = rpg_read_u32(&reader);
-    *options = reader;
-    for (uint32_t i = 0; i < *count && !reader.bad; i++) rpg_read_text(&reader);
+    *newest = rpg_read_u32(&reader);
+    *unknown = rpg_read_u32(&reader);
+    for (uint32_t i = 0; i < *unknown && !reader.bad; i++) rpg_read_text(&reader);
     return rpg_reader_is_done(&reader);
 }
 

@@ -39,10 +39,6 @@ rpg_found rpg_message_next(const uint8_t *bytes, size_t len, rpg_message *messag
 /* What follows takes one body apart. False: it is not as it must be. */
 
 /* Authentication: what is asked for. `rest` is what else such a request has: a salt, mechanisms, data of SASL. */
-enum {
-    RPG_AUTH_OK = 0, RPG_AUTH_KERBEROS = 2, RPG_AUTH_CLEARTEXT = 3, RPG_AUTH_MD5 = 5, RPG_AUTH_GSS = 7, RPG_AUTH_GSS_CONTINUE = 8,
-    RPG_AUTH_SSPI = 9, RPG_AUTH_SASL = 10, RPG_AUTH_SASL_CONTINUE = 11, RPG_AUTH_SASL_FINAL = 12
-};
 bool rpg_read_authentication(const rpg_message *message, uint32_t *method, rpg_span *rest);
 
 /* The key that a CancelRequest names. It has 4 bytes in protocol 3.0, and up to RPG_KEY_MAX from 3.2 on. */
@@ -55,8 +51,8 @@ bool rpg_read_parameter_status(const rpg_message *message, rpg_span *name, rpg_s
 /* 'I': idle, 'T': in a transaction, 'E': in one that has failed. */
 bool rpg_read_ready(const rpg_message *message, uint8_t *status);
 
-/* The newest minor version that the server speaks, and options that it does not know: `count` texts, one after the other. */
-bool rpg_read_negotiate(const rpg_message *message, uint32_t *minor, uint32_t *count, rpg_reader *options);
+/* The newest version that the server speaks, and how many of the options that were asked for it does not know. */
+bool rpg_read_negotiate(const rpg_message *message, uint32_t *newest, uint32_t *unknown);
 
 bool rpg_read_notification(const rpg_message *message, uint32_t *process, rpg_span *channel, rpg_span *payload);
 

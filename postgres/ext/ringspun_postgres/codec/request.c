@@ -56,31 +56,13 @@ void rpg_put_parse(rpg_out *out, rpg_span name, rpg_span sql, const uint32_t *ty
     rpg_end(out, begun);
 }
 
-static void put_value(rpg_out *out, const rpg_value *value) {
-    if (value->len > INT32_MAX) {
-        out->state = RPG_OUT_TOO_LONG;
-        return;
-    }
-    rpg_put_u32(out, value->len < 0 ? UINT32_MAX : (uint32_t)value->len);
-    if (value->len > 0) rpg_put_bytes(out, value->bytes, (size_t)value->len);
-}
-
-void rpg_put_bind_portal(rpg_out *out, rpg_span portal, rpg_span statement, const rpg_value *values, uint16_t count,
-                         const bool *binary, uint16_t columns) {
+size_t rpg_begin_bind(rpg_out *out, rpg_span statement, rpg_span params, uint16_t columns) {
     size_t begun = rpg_begin(out, 'B');
-    put_span(out, portal);
+    rpg_put_u8(out, 0); /* the portal has no name */
     put_span(out, statement);
-    rpg_put_u16(out, count);
-    for (uint16_t i = 0; i < count; i++) rpg_put_u16(out, values[i].binary);
-    rpg_put_u16(out, count);
-    for (uint16_t i = 0; i < count; i++) put_value(out, &values[i]);
+    rpg_put_bytes(out, params.bytes, params.len);
     rpg_put_u16(out, columns);
-    for (uint16_t i = 0; i < columns; i++) rpg_put_u16(out, binary[i]);
-    rpg_end(out, begun);
-}
-
-void rpg_put_bind(rpg_out *out, rpg_span statement, const rpg_value *values, uint16_t count, const bool *binary, uint16_t columns) {
-    rpg_put_bind_portal(out, (rpg_span){(const uint8_t *)"", 0}, statement, values, count, binary, columns);
+    return begun;
 }
 
 static void put_named(rpg_out *out, uint8_t type, char of, rpg_span name) {
@@ -110,17 +92,10 @@ static void put_bare(rpg_out *out, uint8_t type) { rpg_end(out, rpg_begin(out, t
 
 void rpg_put_sync(rpg_out *out) { put_bare(out, 'S'); }
 void rpg_put_flush(rpg_out *out) { put_bare(out, 'H'); }
-void rpg_put_terminate(rpg_out *out) { put_bare(out, 'X'); }
 
 void rpg_put_copy_header(rpg_out *out, uint32_t len) {
     rpg_put_u8(out, 'd');
     rpg_put_u32(out, len + 4);
-}
-
-void rpg_put_copy_data(rpg_out *out, rpg_span data) {
-    size_t begun = rpg_begin(out, 'd');
-    rpg_put_bytes(out, data.bytes, data.len);
-    rpg_end(out, begun);
 }
 
 void rpg_put_copy_done(rpg_out *out) { put_bare(out, 'c'); }

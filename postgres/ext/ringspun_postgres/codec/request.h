@@ -9,9 +9,6 @@
 #include "codec/out.h"
 #include "codec/reader.h"
 
-#define RPG_PROTOCOL_3_0 0x30000u
-#define RPG_PROTOCOL_3_2 0x30002u
-
 /* Before the first message of a connection. */
 void rpg_put_ssl_request(rpg_out *out);
 void rpg_put_cancel_request(rpg_out *out, uint32_t process, rpg_span key);
@@ -27,20 +24,10 @@ void rpg_put_sasl_response(rpg_out *out, rpg_span answer);
 /* `types`: OIDs of parameters, as many as are given; 0: the server chooses. */
 void rpg_put_parse(rpg_out *out, rpg_span name, rpg_span sql, const uint32_t *types, uint16_t count);
 
-/* A parameter of a statement. NULL has no bytes and a negative length. */
-typedef struct {
-    const void *bytes;
-    int64_t len;
-    bool binary;
-} rpg_value;
-
-/* The unnamed portal. `binary`: whether each column is wanted so; `columns` of them, which is 0 (all as text), 1 (one for all) or as
- * many as the statement has. */
-void rpg_put_bind(rpg_out *out, rpg_span statement, const rpg_value *values, uint16_t count, const bool *binary, uint16_t columns);
-
-/* A Bind as above with a portal of that name. */
-void rpg_put_bind_portal(rpg_out *out, rpg_span portal, rpg_span statement, const rpg_value *values, uint16_t count,
-                         const bool *binary, uint16_t columns);
+/* The unnamed portal. `params`: the formats of the parameters and their values, with the count of each, as a Bind has them.
+ * `columns`: how many there are whose formats the caller puts behind it, 2 bytes each: 1 is binary, and 0 is text, as all are where
+ * there are none. The caller ends it by rpg_end, for which the answer is. */
+size_t rpg_begin_bind(rpg_out *out, rpg_span statement, rpg_span params, uint16_t columns);
 
 /* Of what: 'S', a statement, or 'P', a portal. */
 void rpg_put_describe(rpg_out *out, char of, rpg_span name);
@@ -52,11 +39,9 @@ void rpg_put_execute(rpg_out *out, rpg_span portal, uint32_t rows);
 void rpg_put_query(rpg_out *out, rpg_span sql);
 void rpg_put_sync(rpg_out *out);
 void rpg_put_flush(rpg_out *out);
-void rpg_put_terminate(rpg_out *out);
 
 /* What comes before so many bytes of a CopyData, which the caller sends behind it. */
 void rpg_put_copy_header(rpg_out *out, uint32_t len);
-void rpg_put_copy_data(rpg_out *out, rpg_span data);
 void rpg_put_copy_done(rpg_out *out);
 void rpg_put_copy_fail(rpg_out *out, rpg_span reason);
 

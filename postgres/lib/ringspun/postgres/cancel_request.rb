@@ -9,9 +9,6 @@ module Ringspun
     #
     # @api private
     module CancelRequest
-      CODE = 80_877_102
-      private_constant :CODE
-
       # Returns when the server has taken note: whether there was something to cancel it does not say.
       #
       # May switch strands.
@@ -25,7 +22,7 @@ module Ringspun
         return false unless session.key
 
         Startup::Failures.within(options.connect_timeout, session.host) do
-          ask(options, session, [12 + session.key.bytesize, CODE, session.process].pack("N3") << session.key, &)
+          ask(options, session, Messages.cancel_request(session.process, session.key), &)
         end
         true
       end

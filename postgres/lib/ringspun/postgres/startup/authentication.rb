@@ -34,16 +34,16 @@ module Ringspun
         # @return [Boolean] the server knows who we are
         def done? = @step == :done
 
-        # @param body [String] of an Authentication message
-        # @return [String, nil] what is to be answered
+        # @param request [Integer, nil] of an Authentication message; nil: it is none
+        # @param rest [String, nil] what else is in it
+        # @return [String, nil] the message that is to be answered
         # @raise [ConnectError] that will not be done
         # @raise [ProtocolError]
-        def take(body)
-          request, rest = body.unpack("Na*")
+        def take(request, rest)
           case request
           when OK then finish(rest)
           when *REQUESTS.keys then begin_with(REQUESTS[request], rest)
-          when SASL_CONTINUE then step(:first, :final) { @scram.final(rest) }
+          when SASL_CONTINUE then step(:first, :final) { Messages.sasl_response(@scram.final(rest)) }
           when SASL_FINAL then step(:final, :verified) { @scram.verify(rest) }
           else refuse("asks for a way to authenticate that is not known (#{request.inspect})")
           end
@@ -57,8 +57,8 @@ module Ringspun
           permit(name)
           @step = :asked
           case name
-          when "password" then "#{cleartext}\0"
-          when "md5" then "#{md5(rest)}\0"
+          when "password" then Messages.password(cleartext)
+          when "md5" then Messages.password(md5(rest))
           when "scram-sha-256" then begin_scram(rest)
           else refuse("asks for #{name}, which is not supported; there are password, md5, SCRAM-SHA-256 and certificates")
           end
@@ -100,8 +100,7 @@ module Ringspun
             check_binding(names)
             @scram = Scram.new(password, names, bound:)
           end
-          first = @scram.first
-          "#{@scram.mechanism}\0#{[first.bytesize].pack("N")}#{first}"
+          Messages.sasl_initial(@scram.mechanism, @scram.first)
         end
 
         # Whoever offers to bind to a TLS session that does not exist is between us and somebody who has one.

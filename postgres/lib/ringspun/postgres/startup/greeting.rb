@@ -14,12 +14,9 @@ module Ringspun
         # Nor on what a role or a database is set to. A pooler may not know these, and refuse the connection.
         EXACT = { "extra_float_digits" => "3", "array_nulls" => "on" }.freeze
 
-        # Whoever answers may be anybody, and says no more than this: bytes of a message (as libpq), and messages.
-        BODY_MAX = 30_000
+        # Whoever answers may be anybody, and says no more than that.
         MESSAGES_MAX = 1_000
-        KEY = 4..256
-        SETTING = /\A([^\0]+)\0([^\0]*)\0\z/n
-        private_constant :SETTINGS, :EXACT, :BODY_MAX, :MESSAGES_MAX, :KEY, :SETTING
+        private_constant :SETTINGS, :EXACT, :MESSAGES_MAX
 
         # Whether a pooler says that it does not know one of those.
         def self.exact?(message)
@@ -48,10 +45,10 @@ module Ringspun
         def call
           send_startup
           MESSAGES_MAX.times do
-            type, body = next_message
-            return session(body) if type == "Z" && @authentication.done?
+            type, fields = @messages.next || raise(ConnectError, Failures::CLOSED)
+            return session(fields) if type == "Z" && @authentication.done?
 
-            @authentication.done? ? take(type, body) : take_before(type, body)
+            @authentication.done? ? take(type, fields) : take_before(type, fields)
           end
           wrong("more than #{MESSAGES_MAX} messages")
         end
@@ -63,54 +60,37 @@ module Ringspun
                          **@options.session_settings, **@wanted,
                          "application_name" => @options["application_name"] || @options["fallback_application_name"],
                          "options" => @options["options"] }.compact
-          body = [@version].pack("N") << parameters.flatten.map { |text| "#{text}\0".b }.join << "\0"
-          @stream.write([body.bytesize + 4].pack("N"), body)
-        end
-
-        def next_message
-          header = @stream.peek(5)
-          wrong("a message of #{header.unpack1("@1N")} bytes") if header&.bytesize == 5 && header.unpack1("@1N") > BODY_MAX
-          @messages.next(nil) || raise(ConnectError, Failures::CLOSED)
+          @stream.write(Messages.startup(@version, parameters.flatten.map(&:to_s)))
         end
 
         # Nothing else is for somebody whom the server does not know yet.
-        def take_before(type, body)
+        def take_before(type, fields)
           case type
-          when "R" then answer(@authentication.take(body))
-          when "v" then negotiate(body)
-          when "E" then refuse(body)
+          when "R" then @authentication.take(*fields || [nil, nil])&.then { |answer| @stream.write(answer) }
+          when "v" then negotiate(*fields || wrong("an offer of a version"))
+          when "E" then refuse(*fields)
           else wrong("message #{type.inspect} before it knew who is there")
           end
         end
 
-        def take(type, body)
+        def take(type, fields)
           case type
-          when "S" then @settings.store(*setting(body))
-          when "K" then @process, @key = body.unpack("Na*").tap { |_, key| wrong("a key for cancelling") unless valid_key?(key) }
-          when "E" then refuse(body)
+          when "S" then @settings.store(*setting(fields || wrong("a setting")))
+          when "K" then @process, @key = (fields unless @key) || wrong("a key for cancelling")
+          when "E" then refuse(*fields)
           when "N" then nil
           else wrong("message #{type.inspect} while the connection began")
           end
         end
 
-        def answer(reply)
-          @stream.write("p", [reply.bytesize + 4].pack("N"), reply) if reply
-        end
-
-        def setting(body)
-          found = SETTING.match(body) || wrong("a setting")
-          found.captures.map { |text| text.force_encoding(Encoding::UTF_8).scrub }
-        end
-
-        def valid_key?(key) = @key.nil? && key && KEY.cover?(key.bytesize)
+        def setting(fields) = fields.map { |text| text.force_encoding(Encoding::UTF_8).scrub }
 
         # The server is older than what was asked for. We have asked for no options of the protocol, so it can refuse none.
-        def negotiate(body)
+        def negotiate(newest, unknown)
           wrong("a second offer of a version") if @negotiated
 
           @negotiated = true
-          newest, count = body.unpack("NN")
-          wrong("an offer of a version") unless body.bytesize == 8 && count.zero? && newest.between?(0x30000, @version - 1)
+          wrong("an offer of a version") unless unknown.zero? && newest.between?(0x30000, @version - 1)
           wrong("version 3.1, which there never was") if newest == 0x30001
 
           raise ConnectError, "the server's protocol is older than min_protocol_version" if newest < @options.min_version
@@ -124,11 +104,10 @@ module Ringspun
           raise Postgres.error_of(body.force_encoding(Encoding::UTF_8).scrub)
         end
 
-        def session(body)
-          wrong("a status") unless %w[I T E].include?(body)
-
+        def session(fields)
+          status, = fields || wrong("a status")
           Session.new(stream: @stream, host: @transport.host, encrypted: @transport.encrypted?, settings: @settings.freeze,
-                      process: @process, key: @key, version: @version, status: body)
+                      process: @process, key: @key, version: @version, status:)
         end
 
         def wrong(what) = raise(ProtocolError, "what answers is no Postgres, or a broken one: it sent #{what}")

@@ -42,24 +42,19 @@ module Ringspun
           told ? told == "on" : %w[t on].include?(ask(session)[at])
         end
 
-        # @return [Array<String>] the values of the only row, none of which is NULL
+        # @return [Array<String>] the values of the only row
         def ask(session)
-          session.stream.write("Q", [QUESTION.bytesize + 5].pack("N"), QUESTION, "\0")
+          session.stream.write(Messages.query(QUESTION))
           messages = Messages.new(session.stream)
           row = nil
           loop do
-            type, body = messages.next(nil) || raise(ConnectError, Failures::CLOSED)
+            type, fields = messages.next || raise(ConnectError, Failures::CLOSED)
             case type
-            when "D" then row = body
-            when "E" then raise Postgres.error_of(body.force_encoding(Encoding::UTF_8).scrub)
-            when "Z" then return row ? values(row) : []
+            when "D" then row = fields || raise(ProtocolError, "the server was asked for its role, and sent what is no row")
+            when "E" then raise Postgres.error_of(fields.first.force_encoding(Encoding::UTF_8).scrub)
+            when "Z" then return row || []
             end
           end
-        end
-
-        def values(row)
-          len = row.unpack1("@2N")
-          [row.byteslice(6, len), row.byteslice(10 + len..)]
         end
       end
       private_constant :ServerRole

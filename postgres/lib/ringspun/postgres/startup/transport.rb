@@ -7,9 +7,6 @@ module Ringspun
       #
       # @api private
       class Transport
-        SSL_REQUEST = [8, 80_877_103].pack("N2").freeze
-        private_constant :SSL_REQUEST
-
         # @return [Stream]
         attr_reader :stream
 
@@ -79,7 +76,7 @@ module Ringspun
         def encrypt(context, required)
           return shake(context) if @options.encryption.direct?
 
-          @stream.write(SSL_REQUEST)
+          @stream.write(Messages.ssl_request)
           case (answer = @stream.read(1))
           when "S" then shake(context)
           when "N" then raise ConnectError, "the server has no TLS, and sslmode=#{@options.encryption.mode} wants it" if required
