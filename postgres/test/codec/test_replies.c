@@ -68,8 +68,8 @@ TEST(a_first_use_tells_parameters_and_columns_before_it_is_bound) {
 
 /* Each message at each place where it is none, for a connection that believed it would give one request the rows of another. */
 TEST(whatever_comes_out_of_turn_is_an_error_of_the_protocol) {
-    const uint16_t orders[] = {FIRST_USE, STATEMENT, RPG_STEP_SYNC, RPG_STEP_DESCRIBE_PORTAL | RPG_STEP_SYNC, RPG_STEP_CLOSE_PORTAL};
-    const char *allowed[] = {"1", "2", "Z", "Tn", "3"};
+    const uint16_t orders[] = {FIRST_USE, STATEMENT, RPG_STEP_SYNC, RPG_STEP_CLOSE | RPG_STEP_SYNC};
+    const char *allowed[] = {"1", "2", "Z", "3"};
     for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
         for (int type = 1; type < 256; type++) {
             rpg_replies replies = {0};
@@ -216,21 +216,9 @@ TEST(many_requests_keep_their_order_while_the_ring_grows_around_its_end) {
     rpg_replies_free(&replies);
 }
 
-TEST(the_last_request_can_be_taken_back) {
-    rpg_replies replies = {0};
-    rpg_replies_expect(&replies, RPG_STEP_SYNC, &tags[0]);
-    rpg_replies_expect(&replies, RPG_STEP_SYNC, &tags[1]);
-    rpg_replies_take_back(&replies);
-    CHECK_TAKEN(&replies, 'Z', RPG_EVENT_READY, 0);
-    CHECK_ENDED(&replies, 0, RPG_ENDED_WELL);
-    CHECK(rpg_replies_first(&replies) == NULL);
-    rpg_replies_free(&replies);
-}
-
 TEST(a_message_that_has_no_body_comes_without_one) {
     const struct { uint16_t steps; uint8_t type; } all[] = {
-        {RPG_STEP_PARSE, '1'}, {RPG_STEP_BIND, '2'}, {RPG_STEP_CLOSE, '3'}, {RPG_STEP_DESCRIBE_PORTAL, 'n'},
-        {RPG_STEP_EXECUTE, 'I'}, {RPG_STEP_EXECUTE, 's'},
+        {RPG_STEP_PARSE, '1'}, {RPG_STEP_BIND, '2'}, {RPG_STEP_CLOSE, '3'}, {RPG_STEP_EXECUTE, 'I'}, {RPG_STEP_EXECUTE, 's'},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         rpg_replies replies = {0};
@@ -239,6 +227,42 @@ TEST(a_message_that_has_no_body_comes_without_one) {
         CHECK_EQUAL(RPG_EVENT_PROTOCOL_ERROR, rpg_replies_take(&replies, &longer).kind);
         rpg_replies_free(&replies);
     }
+}
+
+TEST(a_copy_is_ended_by_no_other_answer) {
+    const uint8_t copies[] = "GH", others[] = "Is";
+    for (size_t i = 0; i < 4; i++) {
+        rpg_replies replies = {0};
+        rpg_replies_expect(&replies, STATEMENT, &tags[0]);
+        CHECK_TAKEN(&replies, '2', RPG_EVENT_STEP, 0);
+        take(&replies, copies[i / 2]);
+        CHECK_EQUAL(RPG_EVENT_PROTOCOL_ERROR, take(&replies, others[i % 2]).kind);
+        rpg_replies_free(&replies);
+    }
+}
+
+TEST(an_error_after_half_of_a_description_ends_the_request) {
+    rpg_replies replies = {0};
+    rpg_replies_expect(&replies, FIRST_USE, &tags[0]);
+    CHECK_TAKEN(&replies, '1', RPG_EVENT_STEP, 0);
+    CHECK_TAKEN(&replies, 't', RPG_EVENT_PARAMETERS, 0);
+    CHECK_TAKEN(&replies, 'E', RPG_EVENT_ERROR, 0);
+    CHECK(none_ended(&replies));
+    CHECK_TAKEN(&replies, 'Z', RPG_EVENT_READY, 0);
+    CHECK_ENDED(&replies, 0, RPG_ENDED_BY_ERROR);
+    rpg_replies_free(&replies);
+}
+
+/* Also what a server says after it is not listened to any more finds the state as it was. */
+TEST(an_error_of_the_protocol_changes_nothing) {
+    rpg_replies replies = {0};
+    rpg_replies_expect(&replies, FIRST_USE, &tags[0]);
+    const rpg_message longer = {'1', (const uint8_t *)"x", 1};
+    CHECK_EQUAL(RPG_EVENT_PROTOCOL_ERROR, rpg_replies_take(&replies, &longer).kind);
+    for (const char *type = "2nTDCIsGHdcZ"; *type; type++) CHECK_EQUAL(RPG_EVENT_PROTOCOL_ERROR, take(&replies, (uint8_t)*type).kind);
+    CHECK_EQUAL(RPG_NO_COPY, replies.copy);
+    CHECK_TAKEN(&replies, '1', RPG_EVENT_STEP, 0);
+    rpg_replies_free(&replies);
 }
 
 int main(int argc, char **argv) { return test_main(argc, argv); }

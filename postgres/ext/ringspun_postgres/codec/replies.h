@@ -19,11 +19,9 @@ enum {
     RPG_STEP_PARSE = 2,
     RPG_STEP_DESCRIBE = 4,      /* of the statement: parameters, and columns or none */
     RPG_STEP_BIND = 8,
-    RPG_STEP_DESCRIBE_PORTAL = 16,
-    RPG_STEP_EXECUTE = 32,
-    RPG_STEP_CLOSE_PORTAL = 64,
-    RPG_STEP_QUERY = 128,       /* a simple query, alone; it has its own ReadyForQuery */
-    RPG_STEP_SYNC = 256
+    RPG_STEP_EXECUTE = 16,
+    RPG_STEP_QUERY = 32,        /* a simple query, alone; it has its own ReadyForQuery */
+    RPG_STEP_SYNC = 64
 };
 
 typedef struct {
@@ -50,11 +48,8 @@ typedef enum { RPG_NO_COPY, RPG_COPIES_IN, RPG_COPIES_OUT } rpg_copy_kind;
 
 void rpg_replies_free(rpg_replies *replies);
 
-/* False: no memory. */
+/* There is one step at least. False: no memory. */
 bool rpg_replies_expect(rpg_replies *replies, uint16_t steps, void *tag);
-
-/* The last that was expected is not sent after all. */
-void rpg_replies_take_back(rpg_replies *replies);
 
 static inline const rpg_expected *rpg_replies_first(const rpg_replies *replies) {
     return replies->len ? &replies->ring[replies->first] : NULL;
@@ -84,7 +79,8 @@ typedef struct {
     void *tag;                  /* whose answer it is; NULL: nobody's */
 } rpg_event;
 
-/* What the message is. Afterwards rpg_replies_next_ended is called until it answers false. */
+/* What the message is. Before and afterwards rpg_replies_next_ended is called until it answers false. One that is an error of the
+ * protocol changes nothing. */
 rpg_event rpg_replies_take(rpg_replies *replies, const rpg_message *message);
 
 /* One request after the other of which nothing is to come any more; it is off the list then. */
