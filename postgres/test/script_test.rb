@@ -52,6 +52,19 @@ class PostgresScriptTest < Minitest::Test
     assert_equal [20_000, 20_000, 20], [first.size, first.last[0], second.count { |row| row[0].size == 100_000 }]
   end
 
+  # Both answers come at once.
+  def test_a_script_behind_a_statement_of_another_strand
+    on_pool do |pool, machine|
+      pool.session do |session|
+        20.times do
+          statement = machine.spin { session.query_value("select 1") }
+          script = machine.spin { session.script("select 2; select 3") }
+          assert_equal [1, [[[2]], [[3]]]], [statement.await, script.await.map(&:rows)]
+        end
+      end
+    end
+  end
+
   def test_a_script_is_one_transaction_outside_of_one
     on_pool do |pool|
       with_table(pool) do |table|

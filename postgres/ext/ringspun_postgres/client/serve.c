@@ -193,11 +193,11 @@ static void take_tag(rpg_lane *lane, rpg_request *request, const rpg_message *me
 }
 
 /* Each column is looked at when somebody needs them. An empty description means that there are none. */
-static bool take_columns(rpg_request *request, const rpg_message *message) {
+static bool take_columns(rpg_request *request, bool scripted, const rpg_message *message) {
     rpg_reader reader;
     uint16_t count;
     if (!rpg_read_columns(message, &reader, &count)) return false;
-    if (NIL_P(request->statement)) return request->lane->sent.first->script != NULL; /* else it was an empty query */
+    if (NIL_P(request->statement)) return scripted; /* else it was an empty query */
     rpg_statement_describe(rpg_statement_get(request->statement), (rpg_span){message->body, message->len});
     return true;
 }
@@ -256,12 +256,13 @@ static taken of_aside(rpg_aside aside) {
 static taken take_message(rpg_lane *lane, const rpg_message *message, size_t from, size_t to) {
     rpg_event event = rpg_replies_take(&lane->replies, message);
     rpg_request *request = event.tag;
-    if (RB_UNLIKELY(request && request->script)) request = rpg_script_taker(request, event.kind, message);
+    bool scripted = request && request->script;
+    if (RB_UNLIKELY(scripted)) request = rpg_script_taker(request, event.kind, message);
     if (RB_UNLIKELY(event.tag && !request)) return NO_MEMORY;
     switch (event.kind) {
     case RPG_EVENT_ROW: return request->copy ? WRONG : take_row(lane, request, from, to);
     case RPG_EVENT_COMPLETE: take_tag(lane, request, message); return TAKEN;
-    case RPG_EVENT_COLUMNS: return take_columns(request, message) ? TAKEN : WRONG;
+    case RPG_EVENT_COLUMNS: return take_columns(request, scripted, message) ? TAKEN : WRONG;
     case RPG_EVENT_NO_COLUMNS: take_no_columns(request); return TAKEN;
     case RPG_EVENT_READY: return take_ready(lane, request, message);
     case RPG_EVENT_ERROR:
