@@ -1,12 +1,11 @@
 #include "client/ask.h"
+#include "client/ending.h"
+#include "client/flight.h"
 #include "client/lists.h"
 #include "client/params.h"
-#include "client/script.h"
+#include "client/serve.h"
+#include "client/stuck.h"
 #include "client/window.h"
-
-/* A connection that was quiet for so long may be dead: a router has forgotten it, or the server has ended it. */
-#define QUIET_LOOK (10 * RPG_MILLISECOND)
-#define QUIET_MAX (1000 * RPG_MILLISECOND)
 
 /* After so long without an answer a server is suspected to have lost what came behind another statement. */
 #define SILENCE (5000 * RPG_MILLISECOND)
@@ -53,15 +52,6 @@ bool rpg_ask_check(VALUE sql, VALUE params) {
 }
 
 /* --- whether one may come --- */
-
-/* A connection that nobody reads from and that has something to read has mostly ended. Where a server has ended one, it may have
- * ended all, as when it restarts. */
-bool rpg_is_quiet(const rpg_lane *lane, int64_t now) {
-    if (lane->sent.len > 0 || lane->outbox.len > 0) return false;
-    if (lane->losses != rpg_losses()) return true;
-    if (now - lane->quiet_since < QUIET_LOOK) return false;
-    return now - lane->quiet_since > QUIET_MAX || rpg_is_readable(lane);
-}
 
 /* Its legs execute the unnamed portal, which another statement would bind anew. */
 void rpg_refuse_in_stream(const rpg_lane *lane) {
@@ -138,6 +128,16 @@ void rpg_submit(rpg_lane *lane, rpg_request *request) {
     if (request->leg == RPG_LAST_LEG) rpg_requests_add_passing(&lane->outbox, request);
     else rpg_requests_append(&lane->outbox, request);
     rpg_enter(lane, request);
+}
+
+/* It has no statement, and leaves at once. */
+rpg_request *rpg_submit_empty(rpg_lane *lane) {
+    rpg_request *request = rpg_request_new(lane, Qnil, (rpg_span){NULL, 0});
+    if (!request) rb_memerror();
+    rpg_note_head(lane);
+    rpg_requests_add_passing(&lane->outbox, request);
+    rpg_ask_flight(lane);
+    return request;
 }
 
 /* Many that are sent together are answered soon. */
@@ -389,7 +389,7 @@ VALUE rpg_result_of(rpg_request *request, bool last) {
     result->tag_len = request->tag_len;
     memcpy(result->tag, request->tag, request->tag_len);
     rpg_rows_move(&result->rows, &request->rows);
-    if (RB_UNLIKELY(request->lane->observed)) result->seen = rpg_seen_take(request);
+    result->seen = rpg_take_seen(request);
     if (last) rpg_request_free(request);
     result->columns = NIL_P(formats) ? rpg_statement_columns(rpg_statement_get(statement)) : formats;
     RB_GC_GUARD(statement);
@@ -400,7 +400,7 @@ VALUE rpg_result_of(rpg_request *request, bool last) {
 VALUE rpg_failure_of(const rpg_lane *lane, rpg_request *request) {
     VALUE sql = NIL_P(request->statement) ? Qnil : rpg_statement_get(request->statement)->sql, body = Qnil;
     bool known = request->error, sent = has_left(request), in_doubt = may_have_effect(request);
-    VALUE seen = rpg_seen_take(request), error = Qnil;
+    VALUE seen = rpg_take_seen(request), error = Qnil;
     if (known) body = rb_str_new((const char *)request->error, (long)request->error_len);
     rpg_request_free(request);
     if (known) error = rb_funcall(rpg_mPostgres, id_error_of, 2, body, sql);

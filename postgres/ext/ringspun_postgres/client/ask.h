@@ -36,7 +36,8 @@ int64_t rpg_ask_deadline(const rpg_lane *lane, VALUE seconds, bool sent);
 /* What can be known to be wrong without a connection. Raises UsageError. True: the statement is for one session. */
 bool rpg_ask_check(VALUE sql, VALUE params);
 
-/* Whether it may come (on a lane of one user NULL will do for the statement): nil, or the Symbol that says why not. `forced`: also where it may hold up others, and to an old lane. */
+/* Whether it may come (on a lane of one user NULL will do for the statement): nil, or the Symbol that says why not. `forced`: also
+ * where it may hold up others, and to an old lane. */
 VALUE rpg_why_not(rpg_lane *lane, rpg_statement *statement, bool forced);
 
 /* Raises UsageError in the midst of a stream or COPY. */
@@ -44,9 +45,6 @@ void rpg_refuse_in_stream(const rpg_lane *lane);
 
 /* When a pooler is to be suspected to have lost what came behind another statement. */
 int64_t rpg_suspected_from(const rpg_lane *lane);
-
-/* Nobody uses it, and it may have ended: a ping tells. */
-bool rpg_is_quiet(const rpg_lane *lane, int64_t now);
 
 /* Whether it may be sent with these parameters, which are encoded: the types of all are known that decide what is sent. */
 bool rpg_is_typed(VALUE statement, VALUE params);

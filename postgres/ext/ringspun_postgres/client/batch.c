@@ -1,8 +1,11 @@
 /* batch: several statements with one Sync: Lane#batch. */
 #include "client/ask.h"
-#include "client/opening.h"
+#include "client/begin.h"
+#include "client/ending.h"
+#include "client/inits.h"
+#include "client/lane_object.h"
 #include "client/params.h"
-#include "client/window.h"
+#include "client/stuck.h"
 
 #include <stdlib.h>
 

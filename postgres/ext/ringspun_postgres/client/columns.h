@@ -3,6 +3,7 @@
 #define RINGSPUN_PG_COLUMNS_H
 
 #include "client/postgres.h"
+#include "client/types.h"
 
 typedef struct {
     VALUE names;                /* Array of frozen Strings, of which equal ones are the same */
@@ -25,5 +26,7 @@ VALUE rpg_columns_take_tables(VALUE self);
 
 /* The OIDs of types that have to be looked up, which are taken for text until then; nil: there are none, or they are known now. */
 VALUE rpg_columns_unknown(VALUE self);
+
+void rpg_init_columns(void);
 
 #endif

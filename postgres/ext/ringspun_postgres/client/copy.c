@@ -4,47 +4,16 @@
  * goes in is written beside the outbox, and only between the server's "go on" and its end. The Sync follows when all is said, and
  * where a COPY was given up. https://www.postgresql.org/docs/17/protocol-flow.html#PROTOCOL-COPY
  */
-#include "client/opening.h"
 #include "client/ask.h"
+#include "client/begin.h"
+#include "client/copying.h"
+#include "client/ending.h"
+#include "client/inits.h"
+#include "client/lane_object.h"
+#include "client/stream.h"
 
 /* Of a CopyData. It is far below what a server takes at once. */
 #define COPY_DATA_MAX ((size_t)1 << 24)
-
-static bool put_out(rpg_lane *lane, rpg_out *out) {
-    bool fine = out->state == RPG_OUT_FINE && ringspun->stream_put(lane->stream, out->bytes, out->len);
-    rpg_out_free(out);
-    return fine;
-}
-
-static bool put_fail(rpg_lane *lane, rpg_span reason, bool syncs) {
-    rpg_out out = {0};
-    rpg_put_copy_fail(&out, reason);
-    if (syncs) rpg_put_sync(&out);
-    return put_out(lane, &out);
-}
-
-static const char gone[] = "the client does not wait for it any more";
-static const rpg_span gone_reason = {(const uint8_t *)gone, sizeof(gone) - 1};
-
-static bool takes_rows(const rpg_request *request) {
-    return !request->done && request->copy_way == RPG_COPY_IN && (request->copy == RPG_COPY_BEGUN || request->copy == RPG_COPY_GOES);
-}
-
-/* The Sync is for the end of the legs. */
-void rpg_copy_leaves(rpg_lane *lane, rpg_request *request) {
-    if (!takes_rows(request)) return;
-    request->copy = RPG_COPY_SENT;
-    put_fail(lane, gone_reason, false); /* where that fails the stream has, as whoever comes next will find */
-}
-
-/* Where its strand has gone before the server could begin, the Sync was sent, and passed over. */
-bool rpg_copy_begins(rpg_lane *lane, rpg_request *request, uint8_t way) {
-    if (request->abandoned) return way == RPG_COPY_OUT || put_fail(lane, gone_reason, true);
-    request->copy = RPG_COPY_BEGUN;
-    request->copy_way = way;
-    if (request->parked) ringspun->wake_here(request->waker, 0);
-    return true;
-}
 
 /* Sends the statement.
  *
@@ -135,7 +104,7 @@ static VALUE lane_put_rows(VALUE self, VALUE bytes) {
         size_t len = left < COPY_DATA_MAX ? left : COPY_DATA_MAX;
         rpg_out header = {0};
         rpg_put_copy_header(&header, (uint32_t)len);
-        if (!put_out(lane, &header) || !ringspun->stream_put(lane->stream, at, len)) rpg_lose(lane, "the rows could not be sent");
+        if (!rpg_copy_put(lane, &header) || !ringspun->stream_put(lane->stream, at, len)) rpg_lose(lane, "the rows could not be sent");
         at += len;
         left -= len;
     }
@@ -150,7 +119,7 @@ static VALUE lane_close_copy(VALUE self) {
     rpg_out out = {0};
     rpg_put_copy_done(&out);
     lane->leg->copy = RPG_COPY_SENT;
-    if (!put_out(lane, &out)) rpg_lose(lane, "the end of the rows could not be sent");
+    if (!rpg_copy_put(lane, &out)) rpg_lose(lane, "the end of the rows could not be sent");
     else lane->leg_ahead = rpg_submit_last_leg(lane);
     return Qnil;
 }
@@ -163,7 +132,7 @@ static VALUE lane_fail_copy(VALUE self, VALUE reason) {
     if (!goes(lane) || lane->leg->copy_way != RPG_COPY_IN) return Qnil;
     rpg_span text = {(const uint8_t *)StringValueCStr(reason), (size_t)RSTRING_LEN(reason)};
     lane->leg->copy = RPG_COPY_SENT;
-    if (!put_fail(lane, text, false)) rpg_lose(lane, "the end of the rows could not be sent");
+    if (!rpg_copy_put_fail(lane, text, false)) rpg_lose(lane, "the end of the rows could not be sent");
     RB_GC_GUARD(reason);
     return Qnil;
 }

@@ -1,6 +1,5 @@
-/* copy_binary: values in the binary format of COPY.
- * https://www.postgresql.org/docs/17/sql-copy.html#id-1.9.3.55.9.4 */
-#include "client/copy_rows.h"
+#include "client/copy_binary.h"
+#include "client/copy_text.h"
 
 enum {
     BOOL = 16, BYTEA = 17, INT8 = 20, INT2 = 21, INT4 = 23, TEXT = 25, OID = 26, JSON = 114, FLOAT4 = 700, FLOAT8 = 701, BPCHAR = 1042,

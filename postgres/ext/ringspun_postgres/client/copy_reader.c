@@ -1,6 +1,8 @@
 /* copy_reader: the rows of a COPY TO STDOUT as Arrays: Ringspun::Postgres::CopyReader. Each CopyData is a row, with a header before
  * the first where the format has one: https://www.postgresql.org/docs/17/protocol-flow.html#PROTOCOL-COPY */
-#include "client/copy_rows.h"
+#include "client/copy_format.h"
+#include "client/inits.h"
+#include "client/result.h"
 
 enum { JSON = 114, JSONB = 3802 };
 

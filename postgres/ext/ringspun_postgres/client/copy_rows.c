@@ -1,10 +1,11 @@
-#include "client/copy_rows.h"
+#include "client/copy_binary.h"
+#include "client/copy_text.h"
+#include "client/inits.h"
 
 /* What is worth a message. */
 #define FULL ((size_t)65536)
 
 static VALUE cCopyRows;
-static ID id_invalid_row, id_copy_text;
 
 static void rows_mark(void *data) { rb_gc_mark(((rpg_copy_rows *)data)->columns); }
 
@@ -22,74 +23,6 @@ static const rb_data_type_t rows_type = {
 };
 
 static rpg_copy_rows *get(VALUE self) { return rb_check_typeddata(self, &rows_type); }
-
-static VALUE name_of_place(const rpg_copy_rows *rows) {
-    bool named = rows->layout && rows->place < rows->layout->count;
-    return named ? rb_ary_entry(rows->layout->names, rows->place) : UINT2NUM(rows->place + 1u);
-}
-
-void rpg_copy_fail(const rpg_copy_rows *rows, VALUE reason) {
-    rb_exc_raise(rb_funcall(rpg_mPostgres, id_invalid_row, 3, reason, ULL2NUM(rows->rows + 1), name_of_place(rows)));
-}
-
-NORETURN(static void fail_row(const rpg_copy_rows *rows, VALUE reason));
-static void fail_row(const rpg_copy_rows *rows, VALUE reason) {
-    rb_exc_raise(rb_funcall(rpg_mPostgres, id_invalid_row, 3, reason, ULL2NUM(rows->rows + 1), Qnil));
-}
-
-VALUE rpg_copy_text(const rpg_copy_rows *rows, VALUE value, bool json) {
-    VALUE row = ULL2NUM(rows->rows + 1);
-    return rb_str_to_str(rb_funcall(rpg_mPostgres, id_copy_text, 4, value, json ? Qtrue : Qfalse, row, name_of_place(rows)));
-}
-
-static VALUE timespec_of(VALUE argument) {
-    VALUE *pair = (VALUE *)argument;
-    *(struct timespec *)pair[1] = rb_time_timespec(pair[0]);
-    return Qtrue;
-}
-
-static VALUE out_of_range(VALUE unused, VALUE error) { return Qfalse; }
-
-/* The server has no time beyond the year 294276, and none before 4714 BC. */
-int64_t rpg_copy_time(const rpg_copy_rows *rows, VALUE time) {
-    struct timespec at;
-    VALUE pair[] = {time, (VALUE)&at};
-    bool fine = RTEST(rb_rescue2(timespec_of, (VALUE)pair, out_of_range, Qnil, rb_eRangeError, (VALUE)0));
-    if (!fine || at.tv_sec > 9224318015999 || at.tv_sec < -210866803200) {
-        rpg_copy_fail(rows, rb_sprintf("is a time that Postgres does not have: %" PRIsVALUE, rb_inspect(time)));
-    }
-    return (int64_t)at.tv_sec * 1000000 + at.tv_nsec / 1000;
-}
-
-/* --- formats --- */
-
-static uint8_t byte_of(VALUE string) { return RSTRING_LEN(string) > 0 ? (uint8_t)RSTRING_PTR(string)[0] : 0; }
-
-static void mark_special(rpg_copy_format *format) {
-    static const uint8_t in_text[] = {'\b', '\f', '\n', '\r', '\t', '\v', '\\'};
-    if (format->kind == RPG_COPY_TEXT) {
-        for (size_t i = 0; i < sizeof(in_text); i++) format->special[in_text[i]] = true;
-    } else {
-        format->special['\n'] = format->special['\r'] = format->special[format->quote] = true;
-    }
-    format->special[format->delimiter] = true;
-}
-
-/* [kind, delimiter, null, quote, escape] */
-bool rpg_copy_format_read(rpg_copy_format *format, VALUE options) {
-    VALUE null = rb_ary_entry(options, 2);
-    if (RSTRING_LEN(null) > RPG_COPY_NULL_MAX) return false;
-    format->kind = (uint8_t)NUM2UINT(rb_ary_entry(options, 0));
-    format->delimiter = byte_of(rb_ary_entry(options, 1));
-    format->null_len = (uint8_t)RSTRING_LEN(null);
-    memcpy(format->null, RSTRING_PTR(null), format->null_len);
-    format->quote = byte_of(rb_ary_entry(options, 3));
-    format->escape = byte_of(rb_ary_entry(options, 4));
-    bool usual = format->kind == RPG_COPY_CSV ? format->null_len == 0 : format->null_len == 2 && memcmp(format->null, "\\N", 2) == 0;
-    format->simple = usual && format->delimiter && strchr("\t,;|", format->delimiter) && (!format->quote || strchr("\"'", format->quote));
-    mark_special(format);
-    return true;
-}
 
 /* @param options [Array] the kind, and as Strings the delimiter, what NULL is, the quote and its escape
  * @param width [Integer] values of a row
@@ -116,7 +49,7 @@ static void check_memory(rpg_copy_rows *rows) {
     rpg_out_state state = rows->out.state;
     if (RB_LIKELY(state == RPG_OUT_FINE)) return;
     rpg_out_cut(&rows->out, rows->whole);
-    if (state == RPG_OUT_TOO_LONG) fail_row(rows, rb_str_new_cstr("is too long"));
+    if (state == RPG_OUT_TOO_LONG) rpg_copy_fail_row(rows, rb_str_new_cstr("is too long"));
     rb_memerror();
 }
 
@@ -141,7 +74,7 @@ static void begin_row(rpg_copy_rows *rows) {
 
 static void put_row(rpg_copy_rows *rows, VALUE row) {
     if (RARRAY_LEN(row) != (long)rows->width) {
-        fail_row(rows, rb_sprintf("has %ld values, and there are %u columns", RARRAY_LEN(row), rows->width));
+        rpg_copy_fail_row(rows, rb_sprintf("has %ld values, and there are %u columns", RARRAY_LEN(row), rows->width));
     }
     uint64_t serial = ++rows->serial;
     begin_row(rows);
@@ -176,7 +109,7 @@ static VALUE rows_add(VALUE self, VALUE item) {
         rows->raw |= RSTRING_LEN(item) > 0;
         rows->whole = rows->out.len;
     } else {
-        fail_row(rows, rb_sprintf("is of %" PRIsVALUE ": give a row as an Array of its values, or bytes as a String", rb_obj_class(item)));
+        rpg_copy_fail_row(rows, rb_sprintf("is of %" PRIsVALUE ": give a row as an Array of its values, or bytes as a String", rb_obj_class(item)));
     }
     return rows->whole >= FULL ? Qtrue : Qfalse;
 }
@@ -209,8 +142,6 @@ static VALUE rows_count(VALUE self) { return ULL2NUM(get(self)->rows); }
 static VALUE rows_are_lines(VALUE self) { return get(self)->breaks || get(self)->raw ? Qfalse : Qtrue; }
 
 void rpg_init_copy_rows(void) {
-    id_invalid_row = rb_intern("invalid_row");
-    id_copy_text = rb_intern("copy_text");
     cCopyRows = rb_define_class_under(rpg_mPostgres, "CopyRows", rb_cObject);
     rb_undef_alloc_func(cCopyRows);
     rb_define_singleton_method(cCopyRows, "new", rows_new, 3);

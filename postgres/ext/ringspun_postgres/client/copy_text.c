@@ -1,7 +1,5 @@
-/* copy_text: values in the text and CSV formats of COPY.
- * https://www.postgresql.org/docs/17/sql-copy.html#id-1.9.3.55.9 */
+#include "client/copy_text.h"
 #include "client/calendar.h"
-#include "client/copy_rows.h"
 
 enum { BYTEA = 17, JSON = 114, JSONB = 3802, NUMBER_MAX = 24, TIME_MAX = 48 };
 

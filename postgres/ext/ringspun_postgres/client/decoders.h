@@ -5,6 +5,7 @@
 #define RINGSPUN_PG_DECODERS_H
 
 #include "client/postgres.h"
+#include "client/types.h"
 
 /* The type of that OID. `self` is nil where nothing is known of the database, and else lives as long as the type is used. NULL: it
  * has to be looked up first. */
@@ -13,5 +14,7 @@ const rpg_type *rpg_decoders_type(VALUE self, uint32_t oid);
 /* Whether it, or what its domain is made of, is bytea, or an array of such, or is json or jsonb. */
 typedef enum { RPG_TEXT_KIND, RPG_BYTEA_KIND, RPG_JSON_KIND, RPG_UNKNOWN_KIND } rpg_kind;
 rpg_kind rpg_decoders_kind(VALUE self, uint32_t oid);
+
+void rpg_init_decoders(void);
 
 #endif

@@ -1,3 +1,5 @@
+#include "client/flight.h"
+#include "client/ending.h"
 #include "client/window.h"
 
 /* Rows of one leg of a stream. Of two legs is still read what nobody wants. */
@@ -199,7 +201,7 @@ void rpg_load_flight(rpg_lane *lane) {
         request->behind = lane->sent.len > 0;
         rpg_requests_append(&lane->sent, request);
         request->sent = true;
-        if (RB_UNLIKELY(lane->observed)) rpg_seen_begin(request);
+        if (RB_UNLIKELY(lane->observed)) request->seen = rpg_seen_new(rpg_now(lane));
         if (!request->abandoned) lane->live++;
         put_request(lane, request);
     }

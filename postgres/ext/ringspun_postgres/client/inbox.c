@@ -61,7 +61,7 @@ rpg_block *rpg_inbox_take(rpg_lane *lane, size_t len, const uint8_t **start) {
     return block;
 }
 
-void rpg_inbox_hand_over(rpg_lane *lane) {
-    if (lane->threads.active || lane->threads.fd < 0 || lane->lost[0]) return;
-    if (!gather(lane)) rpg_lose(lane, "there was no memory for what the server sent");
+bool rpg_inbox_hand_over(rpg_lane *lane) {
+    if (lane->threads.active || lane->threads.fd < 0 || lane->lost[0]) return true;
+    return gather(lane);
 }

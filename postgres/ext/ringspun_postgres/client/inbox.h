@@ -14,8 +14,7 @@ void rpg_inbox_drop(rpg_lane *lane, size_t len);
 /* The same, but stay where they are, from `*start` on, as long as the block is. NULL: no memory. */
 rpg_block *rpg_inbox_take(rpg_lane *lane, size_t len, const uint8_t **start);
 
-/* The machine's strands do not read any more: threads find in the lane's memory what the stream has. Ends the lane where there is
- * no memory. */
-void rpg_inbox_hand_over(rpg_lane *lane);
+/* The machine's strands do not read any more: threads find in the lane's memory what the stream has. False: no memory. */
+bool rpg_inbox_hand_over(rpg_lane *lane);
 
 #endif

@@ -23,7 +23,7 @@ typedef struct {
     uint64_t count;
 } rpg_run_of_rows;
 
-/* Of plain threads that ask by themselves: thread.h. */
+/* Of plain threads that ask by themselves: wake.h. */
 typedef struct {
     VALUE bell;                 /* Bell: to ring where the machine has something to do; nil: no thread asks by itself */
     int fd;                     /* their own number of the socket; -1: none yet, or not any more */
@@ -109,8 +109,6 @@ typedef struct rpg_lane {
     char prefix[12];            /* of the names */
 } rpg_lane;
 
-rpg_lane *rpg_lane_get(VALUE self);
-
 /* Nanoseconds on the clock of all machines that are not simulated. */
 static inline int64_t rpg_clock(void) {
     struct timespec now;
@@ -120,67 +118,6 @@ static inline int64_t rpg_clock(void) {
 
 /* The same on the machine's. A plain thread has no machine. */
 static inline int64_t rpg_now(const rpg_lane *lane) { return RB_UNLIKELY(lane->threads.active) ? rpg_clock() : ringspun->now(); }
-
-/* Methods of the class. */
-void rpg_init_asides(VALUE cLane);
-void rpg_init_batch(VALUE cLane);
-void rpg_init_opening(VALUE cLane);
-void rpg_init_post(VALUE cLane);
-void rpg_init_stream(VALUE cLane);
-void rpg_init_thread(VALUE cLane);
-void rpg_init_script(VALUE cLane);
-void rpg_init_copy(VALUE cLane);
-
-/* --- flight.c: what goes out --- */
-
-/* Has what lies in the outbox sent when the tick ends. */
-void rpg_ask_flight(rpg_lane *lane);
-
-/* What may be sent is loaded into it. */
-void rpg_load_flight(rpg_lane *lane);
-
-/* The Statement of that SQL, with what its parameters say of their types; the one that was used longest ago is forgotten for it. May raise. */
-VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql, VALUE declared);
-
-/* --- serve.c: what comes in --- */
-
-/* All that has come, as far as it is whole. True: there was something. */
-bool rpg_serve(rpg_lane *lane);
-
-/* The Sync that ends a stream of rows, or a COPY. */
-rpg_request *rpg_submit_last_leg(rpg_lane *lane);
-
-/* The server waits for the rows of a COPY, or sends them. False: there is no memory to say that nobody has any. */
-bool rpg_copy_begins(rpg_lane *lane, rpg_request *request, uint8_t way);
-
-/* Whoever had rows for it has gone. Never raises. */
-void rpg_copy_leaves(rpg_lane *lane, rpg_request *request);
-
-/* Nothing more will come or go: requests end, and no other is taken. */
-void rpg_lose(rpg_lane *lane, const char *why);
-
-/* The same where it is the server, or the way there, that has ended it. */
-void rpg_lose_to_server(rpg_lane *lane, const char *why);
-
-/* How many those were in this process. */
-uint64_t rpg_losses(void);
-
-/* `leave` of a request for whose end nobody waits any more. */
-void rpg_leave(void *request);
-
-/* The one whose reply comes next, of those who wait, reads from now on. */
-void rpg_pass_on(rpg_lane *lane);
-
-/* What a request that is sent to nobody waits for has come: something was answered that was posted, or nothing that was is left. */
-void rpg_rouse(rpg_request *request);
-
-/* --- asides.c: what comes in for no request --- */
-
-typedef enum { RPG_ASIDE_TAKEN, RPG_ASIDE_WRONG, RPG_ASIDE_NO_MEMORY } rpg_aside;
-rpg_aside rpg_take_aside(rpg_lane *lane, const rpg_message *message);
-
-/* It has ended: whoever waits for it is told. */
-void rpg_finish(rpg_request *request, rpg_end_kind end);
 
 /* What has come is all that its strand waits for. */
 static inline bool rpg_is_served(const rpg_request *request) {
@@ -194,5 +131,12 @@ static inline bool rpg_is_unsafe(const rpg_lane *lane) {
 
 /* The server works for nobody: what it answers next is dropped, and nobody waits for anything behind that. */
 static inline bool rpg_is_orphaned(const rpg_lane *lane) { return lane->sent.len > 0 && lane->live == 0; }
+
+/* What was noted of a request, for Lane.take_seen; nil: nobody observes the lane. May raise. */
+static inline VALUE rpg_take_seen(const rpg_request *request) {
+    rpg_lane *lane = request->lane;
+    if (RB_LIKELY(!lane->observed)) return Qnil;
+    return rpg_seen_take(lane->self, request->seen, lane->shared ? NULL : &lane->notices);
+}
 
 #endif

@@ -1,5 +1,6 @@
 /* Ringspun::Postgres::Messages, what is said on a connection before it becomes a lane: what the server sends, one message after the
  * other, and the bytes of what it is sent. */
+#include "client/inits.h"
 #include "client/postgres.h"
 
 /* Whoever answers may be anybody, and no message of a server that is one is longer here: VALID_LONG_MESSAGE_TYPE in libpq's

@@ -18,24 +18,10 @@ static inline bool rpg_opening_is_ahead(const rpg_lane *lane) {
     return opening && !lane->opening_taken && !opening->sent && !opening->done;
 }
 
-/* Sends the statement with it, and returns what rpg_answer_of does. Raises the error of the BEGIN. May switch strands. */
-VALUE rpg_ask_with_opening(rpg_lane *lane, rpg_request *request, int64_t deadline);
-
-void rpg_await_opening(rpg_lane *lane, int64_t deadline);
-
-/* Until the transaction has begun, if one is to. Raises the error of its BEGIN, and TransactionRolledBack where somebody else has had
- * that. May switch strands. */
-static inline void rpg_settle_opening(rpg_lane *lane, int64_t deadline) {
-    if (RB_UNLIKELY(lane->opening || lane->unopened)) rpg_await_opening(lane, deadline);
-}
-
 /* Its request has ended. */
 void rpg_opening_ended(rpg_lane *lane, rpg_end_kind end);
 
 /* Its strand goes. True: it is not sent yet, and stays where it is. */
 bool rpg_opening_stays(rpg_request *request);
-
-/* The transaction is over. */
-void rpg_opening_forget(rpg_lane *lane);
 
 #endif

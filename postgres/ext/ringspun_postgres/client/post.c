@@ -1,6 +1,9 @@
 /* post: statements for which no strand waits: Lane#post. For all of them together one strand does (Lane#attend), and takes their
  * answers. So to ask for callers in other threads costs neither a strand nor a switch for each. */
 #include "client/ask.h"
+#include "client/ending.h"
+#include "client/inits.h"
+#include "client/lane_object.h"
 #include "client/params.h"
 #include "client/window.h"
 

@@ -1,8 +1,8 @@
-/* postgres: what the files of the extension share. Everything here runs with the GVL held. */
+/* postgres: what the files of the extension share: the API of the runtime, and classes of Ruby. Everything here runs with the GVL
+ * held. */
 #ifndef RINGSPUN_PG_POSTGRES_H
 #define RINGSPUN_PG_POSTGRES_H
 
-#include "client/types.h"
 #include "codec/message.h"
 #include "codec/replies.h"
 #include "codec/request.h"
@@ -13,10 +13,7 @@
 extern const ringspun_api *ringspun;
 extern VALUE rpg_mPostgres, rpg_eProtocol, rpg_eDecode, rpg_eUsage, rpg_eTimeout, rpg_eClosed, rpg_eTLS, rpg_eUnsupported;
 
-void rpg_init_messages(void);
-void rpg_init_columns(void);
-void rpg_init_decoders(void);
-void rpg_init_result(void);
-void rpg_init_lane(void);
+/* The first of all. */
+void rpg_init_postgres(void);
 
 #endif

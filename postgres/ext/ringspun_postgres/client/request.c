@@ -1,5 +1,4 @@
-#include "client/lane.h"
-#include "client/script.h"
+#include "client/request.h"
 
 #include <stdlib.h>
 
@@ -16,16 +15,6 @@ bool rpg_request_has_binary(const rpg_request *request) {
         if (rpg_request_is_binary(request, i)) return true;
     }
     return false;
-}
-
-void rpg_request_free(rpg_request *request) {
-    if (RB_UNLIKELY(request->roused)) rpg_requests_take_out(&request->lane->threads.roused, request);
-    rpg_rows_free(&request->rows);
-    free(request->error);
-    free(request->parts);
-    if (RB_UNLIKELY(request->seen != NULL)) rpg_seen_drop(request);
-    if (RB_UNLIKELY(request->script != NULL)) rpg_script_free(request->script);
-    free(request);
 }
 
 void rpg_requests_append(rpg_requests *list, rpg_request *request) {
@@ -62,10 +51,6 @@ void rpg_requests_take_out(rpg_requests *list, rpg_request *request) {
     else list->first = request->next;
     if (list->last == request) list->last = previous;
     list->len--;
-}
-
-void rpg_requests_free(rpg_requests *list) {
-    while (list->first) rpg_request_free(rpg_requests_take_first(list));
 }
 
 void rpg_request_mark(const rpg_request *request) {

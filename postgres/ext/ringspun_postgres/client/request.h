@@ -8,6 +8,9 @@
  * rows, others go on from there, and the last is the Sync.
  *
  * A batch is several requests with one Sync, which is that of the last. A strand waits for the last, which has all of them in `parts`.
+ *
+ * A script is several statements as one simple query, whose results come one after the other. Each result is a request of its own
+ * that was never sent: it has the rows and the tag, and in place of parameters the body of the RowDescription, if there was one.
  */
 #ifndef RINGSPUN_PG_REQUEST_OF_LANE_H
 #define RINGSPUN_PG_REQUEST_OF_LANE_H
@@ -15,6 +18,7 @@
 #include "client/rows.h"
 #include "client/result.h"
 #include "client/seen.h"
+#include "client/what.h"
 #include "codec/replies.h"
 
 typedef enum { RPG_NO_LEG, RPG_FIRST_LEG, RPG_NEXT_LEG, RPG_LAST_LEG } rpg_leg;
@@ -27,7 +31,7 @@ typedef struct rpg_request {
     struct rpg_lane *lane;
     VALUE statement;            /* nil: an empty query, which only waits for its turn */
     VALUE caller;               /* the one that is given the answer, and waits in no strand; nil: a strand or thread waits */
-    VALUE thread;               /* that waits, if it is in no strand: thread.h; or nil */
+    VALUE thread;               /* that waits, if it is in no strand: wake.h; or nil */
     VALUE formats;              /* the Columns by which binary values were asked for; nil: all as text */
     ringspun_waker waker;
     bool parked;
@@ -75,6 +79,12 @@ typedef struct {
     uint32_t len;
 } rpg_requests;
 
+typedef struct rpg_script {
+    rpg_requests results;
+    bool open;                  /* the last of them has not its tag yet */
+    char what[RPG_WHAT_MAX];    /* its strand waits for */
+} rpg_script;
+
 /* The number of its parameters, and whether one, at that place from 0 on, is sent in binary. */
 static inline uint16_t rpg_request_params(const rpg_request *request) {
     return request->params_len > 0 ? rpg_load_u16(request->params) : 0;
@@ -88,7 +98,6 @@ bool rpg_request_has_binary(const rpg_request *request);
 
 /* NULL: no memory. */
 rpg_request *rpg_request_new(struct rpg_lane *lane, VALUE statement, rpg_span params);
-void rpg_request_free(rpg_request *request);
 void rpg_request_mark(const rpg_request *request);
 
 void rpg_requests_append(rpg_requests *list, rpg_request *request);
@@ -97,7 +106,6 @@ void rpg_requests_append(rpg_requests *list, rpg_request *request);
 void rpg_requests_add_passing(rpg_requests *list, rpg_request *request);
 rpg_request *rpg_requests_take_first(rpg_requests *list);
 void rpg_requests_take_out(rpg_requests *list, rpg_request *request);
-void rpg_requests_free(rpg_requests *list);
 void rpg_requests_mark(const rpg_requests *list);
 
 /* Whether its SQLSTATE is that. */

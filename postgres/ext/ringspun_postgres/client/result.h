@@ -28,4 +28,6 @@ const rpg_rows *rpg_result_rows(VALUE self);
 /* False: something has to be looked up before its rows are decoded. */
 bool rpg_result_is_complete(VALUE self);
 
+void rpg_init_result(void);
+
 #endif

@@ -1,51 +1,13 @@
-#include "client/opening.h"
-#include "client/script.h"
+/* script: several statements as one simple query: Lane#script. */
 #include "client/ask.h"
+#include "client/begin.h"
+#include "client/ending.h"
+#include "client/inits.h"
+#include "client/lane_object.h"
 
 #include <stdlib.h>
 
 static ID id_script_error;
-
-void rpg_script_free(rpg_script *script) {
-    rpg_requests_free(&script->results);
-    free(script);
-}
-
-/* --- what comes in --- */
-
-static rpg_request *begin_result(rpg_request *request, rpg_span description) {
-    rpg_request *result = rpg_request_new(request->lane, Qnil, description);
-    if (!result) return NULL;
-    rpg_requests_append(&request->script->results, result);
-    request->script->open = true;
-    return result;
-}
-
-/* What nobody waits for any more is not kept. Who waited has left between two looks, so no rows of this look are meant for it. */
-static void forget_results(const rpg_request *request) {
-    if (!request->abandoned) return;
-    rpg_requests_free(&request->script->results);
-    request->script->open = false;
-}
-
-rpg_request *rpg_script_taker(rpg_request *request, rpg_event_kind kind, const rpg_message *message) {
-    rpg_script *script = request->script;
-    switch (kind) {
-    case RPG_EVENT_COLUMNS:
-        forget_results(request);
-        return begin_result(request, (rpg_span){message->body, message->len});
-    case RPG_EVENT_ROW: return script->open && !request->abandoned ? script->results.last : request;
-    case RPG_EVENT_COMPLETE: {
-        forget_results(request);
-        rpg_request *result = script->open ? script->results.last : begin_result(request, (rpg_span){NULL, 0});
-        script->open = false;
-        return result;
-    }
-    default: return request;
-    }
-}
-
-/* --- Lane#script --- */
 
 typedef struct {
     rpg_lane *lane;
@@ -67,7 +29,7 @@ static VALUE make_results(VALUE argument) {
     const scripting *s = (const scripting *)argument;
     rpg_request *request = s->request;
     if (request->end != RPG_ENDED_WELL) {
-        VALUE seen = rpg_seen_take(request), error = Qnil;
+        VALUE seen = rpg_take_seen(request), error = Qnil;
         if (request->error) {
             VALUE body = rb_str_new((const char *)request->error, (long)request->error_len);
             uint32_t whole = request->script->results.len - request->script->open;
@@ -78,7 +40,7 @@ static VALUE make_results(VALUE argument) {
     }
     VALUE results = rb_ary_new_capa((long)request->script->results.len);
     for (rpg_request *part = request->script->results.first; part; part = part->next) rb_ary_push(results, result_of(s->lane, part));
-    return rb_assoc_new(results, rpg_seen_take(request));
+    return rb_assoc_new(results, rpg_take_seen(request));
 }
 
 static rpg_request *new_script(rpg_lane *lane, VALUE sql) {

@@ -32,23 +32,20 @@ typedef struct rpg_seen {
     rpg_notices notices;
 } rpg_seen;
 
-struct rpg_lane;
-struct rpg_request;
-
-/* One is sent. */
-void rpg_seen_begin(struct rpg_request *request);
+/* Of a request that is sent now. NULL: no memory, and it goes on unseen. */
+rpg_seen *rpg_seen_new(int64_t now);
 
 /* A NoticeResponse has come. */
-void rpg_seen_notice(struct rpg_lane *lane, const rpg_message *message);
+void rpg_notices_note(rpg_notices *notices, const rpg_message *message);
 
-/* Nobody takes what was noted of it; its notices become the lane's. */
-void rpg_seen_drop(struct rpg_request *request);
+/* Nobody takes what was noted; its notices become those of the lane. */
+void rpg_seen_drop(rpg_seen *seen, rpg_notices *of_lane);
 
 void rpg_notices_free(rpg_notices *notices);
 
 /* What was noted, for Lane.take_seen: an Array of the lane, when it was sent and answered, both in seconds or nil, and the bodies of
- * its notices, and of others. nil: nobody observes the lane. May raise. */
-VALUE rpg_seen_take(struct rpg_request *request);
+ * its notices, and of others. `seen`: NULL: it was not sent. `of_lane`: the notices of the lane are taken as well; or NULL. May raise. */
+VALUE rpg_seen_take(VALUE lane, rpg_seen *seen, rpg_notices *of_lane);
 
 /* For Lane#take_notices. May raise. */
 VALUE rpg_notices_take(rpg_notices *notices);
@@ -56,7 +53,9 @@ VALUE rpg_notices_take(rpg_notices *notices);
 /* The error of a request knows it. */
 void rpg_seen_put(VALUE error, VALUE seen);
 
-/* Methods of the class. */
-void rpg_init_seen(VALUE cLane);
+/* What a Result or an error knows, once; nil: nothing. */
+VALUE rpg_seen_of(VALUE answer);
+
+void rpg_init_seen(void);
 
 #endif

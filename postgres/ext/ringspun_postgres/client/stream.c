@@ -1,6 +1,8 @@
-/* stream: rows that are taken as they come: Lane#begin_stream and what follows it. */
+#include "client/stream.h"
 #include "client/ask.h"
-#include "client/opening.h"
+#include "client/begin.h"
+#include "client/ending.h"
+#include "client/lane_object.h"
 #include "client/params.h"
 
 static rpg_request *submit_leg(rpg_lane *lane, VALUE statement, VALUE formats, rpg_leg leg) {

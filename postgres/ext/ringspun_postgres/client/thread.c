@@ -1,8 +1,13 @@
-#include "client/thread.h"
+/* thread: plain threads that ask a lane by themselves: Lane#ask. wake.h says who does what. */
 #include "client/ask.h"
 #include "client/bell.h"
-#include "client/inbox.h"
+#include "client/ending.h"
+#include "client/flight.h"
+#include "client/inits.h"
+#include "client/lane_object.h"
 #include "client/params.h"
+#include "client/serve.h"
+#include "client/wake.h"
 #include "client/window.h"
 
 #include <errno.h>
@@ -31,20 +36,6 @@ static void leave(rpg_lane *lane) {
     rpg_bell_ring(lane);
 }
 
-void rpg_wake(rpg_request *request) {
-    rpg_lane *lane = request->lane;
-    if (!NIL_P(request->thread)) {
-        rb_thread_wakeup_alive(request->thread);
-    } else if (RB_LIKELY(!lane->threads.active)) {
-        ringspun->wake_here(request->waker, 0);
-    } else {
-        lane->threads.calls = true;
-        if (!request->done || request->roused || request == lane->attendant || request == lane->listener) return;
-        rpg_requests_append(&lane->threads.roused, request);
-        request->roused = true;
-    }
-}
-
 static void wake_if_done(const rpg_request *request) {
     if (request && request->done && request->parked) ringspun->wake_here(request->waker, 0);
 }
@@ -65,27 +56,6 @@ static VALUE lane_rouse(VALUE self) {
 }
 
 /* --- the threads' number of the socket --- */
-
-static void close_number(rpg_lane *lane) {
-    if (lane->threads.fd >= 0) close(lane->threads.fd);
-    lane->threads.fd = -1;
-}
-
-/* A thread that waits there closes it itself. */
-void rpg_threads_end(rpg_lane *lane) {
-    if (lane->threads.receives) shutdown(lane->threads.fd, SHUT_RD);
-    else close_number(lane);
-}
-
-void rpg_threads_forget(rpg_lane *lane) {
-    lane->threads.active = lane->threads.receives = lane->threads.calls = false;
-    for (rpg_request *each = lane->threads.roused.first; each; each = each->next) each->parked = false;
-}
-
-void rpg_threads_free(rpg_lane *lane) {
-    close_number(lane);
-    rpg_out_free(&lane->threads.in);
-}
 
 static bool has_number(rpg_lane *lane) {
     if (lane->threads.fd < 0) lane->threads.fd = fcntl(lane->fd, F_DUPFD_CLOEXEC, 3);
@@ -198,7 +168,7 @@ static came receive(rpg_lane *lane, int64_t until, bool waits) {
     if (waits) rb_thread_call_without_gvl2(wait_for_bytes, &r, RUBY_UBF_IO, NULL);
     else take_bytes(&r);
     lane->threads.receives = false;
-    if (lane->lost[0]) close_number(lane);
+    if (lane->lost[0]) rpg_threads_close_number(lane);
     else if (r.got > 0) in->len += (size_t)r.got;
     if (r.got > 0 || lane->lost[0] || r.error == EAGAIN) return CAME;
     return r.got < 0 && r.error == EINTR ? INTERRUPTED : ENDED;
@@ -218,7 +188,8 @@ static void end_reading(rpg_lane *lane) {
 
 static void lose(rpg_lane *lane, came how) {
     enter(lane);
-    rpg_lose(lane, how == ENDED ? "the server has closed the connection" : "there was no memory for what the server sent");
+    if (how == ENDED) rpg_lose_to_server(lane, "the server has closed the connection");
+    else rpg_lose(lane, "there was no memory for what the server sent");
     leave(lane);
 }
 

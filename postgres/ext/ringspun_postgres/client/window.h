@@ -14,8 +14,10 @@
 #define RPG_LOCK_TIMEOUT 5
 #define RPG_WRITES_MAX 24u
 
-/* What was not sent goes elsewhere when the first of those sent has not been answered for so long. */
-#define RPG_STUCK (20 * RPG_MILLISECOND)
+/* Whether the window decides when it leaves. */
+static inline bool rpg_is_judged(const rpg_lane *lane, const rpg_request *request) {
+    return lane->shared && !NIL_P(request->statement) && !request->passes;
+}
 
 /* The last request of the group that begins with this one. */
 rpg_request *rpg_group_end(rpg_request *first);
@@ -32,23 +34,7 @@ void rpg_window_end(rpg_lane *lane, const rpg_request *request);
 /* Whether what comes now may have to wait for what is not known to be quick. */
 bool rpg_window_is_closed(const rpg_lane *lane);
 
-/* Something has come that nobody has taken. Of a simulated connection that is not known. */
-bool rpg_is_readable(const rpg_lane *lane);
-
-/* The first of those sent has not been answered for so long that nobody else comes behind it. */
-bool rpg_is_stuck(const rpg_lane *lane, int64_t now);
-
 /* Whether a statement is known to hold up nobody. */
 bool rpg_is_quick(const rpg_lane *lane, const rpg_statement *statement);
-
-/* The lane's limit for waits for locks has ended it, and it is rolled back as a whole. */
-bool rpg_has_met_lock(const rpg_lane *lane, const rpg_request *request);
-
-/* Takes what was not sent out of the outbox, if the lane does not move: its strands go elsewhere. Returns when to look
- * again; RINGSPUN_NEVER: nothing is left that was not sent. */
-int64_t rpg_move_unsent(rpg_lane *lane);
-
-/* The same for one request, of a strand that is about to wait. */
-bool rpg_move_one(rpg_lane *lane, rpg_request *request);
 
 #endif

@@ -1,8 +1,8 @@
-#include "client/ask.h"
-#include "client/bell.h"
-#include "client/opening.h"
-#include "client/params.h"
-#include "client/thread.h"
+#include "client/lane_object.h"
+#include "client/ending.h"
+#include "client/flight.h"
+#include "client/stuck.h"
+#include "client/wake.h"
 #include "client/window.h"
 
 #include <fcntl.h>
@@ -130,100 +130,11 @@ static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALU
 
 /* --- methods --- */
 
-/* It has no statement, and leaves at once. */
-rpg_request *rpg_submit_empty(rpg_lane *lane) {
-    rpg_request *request = rpg_request_new(lane, Qnil, (rpg_span){NULL, 0});
-    if (!request) rb_memerror();
-    rpg_note_head(lane);
-    rpg_requests_add_passing(&lane->outbox, request);
-    rpg_ask_flight(lane);
-    return request;
-}
-
-/* Raises UsageError for what can be known to be wrong without a connection.
- *
- * @return [Boolean] whether the statement is for one session */
-static VALUE lane_check(VALUE class, VALUE sql, VALUE params) {
-    (void)class;
-    return rpg_ask_check(sql, params) ? Qtrue : Qfalse;
-}
-
-/* Makes of each parameter what is sent, once for all connections on which that is tried. May run Ruby code, and switch strands.
- *
- * @return [Array, Params] what #query takes in place of the parameters */
-static VALUE lane_encode(VALUE class, VALUE params) {
-    (void)class;
-    return rpg_encode_params(params);
-}
-
-/* What a value is as text, for example within a composite: there a String in BINARY is text as well.
- *
- * @return [String] */
-static VALUE lane_text(VALUE class, VALUE value, VALUE place) {
-    (void)class;
-    return rpg_text_of(value, NUM2LONG(place));
-}
-
-/* @param result [Result]
- * @return [Boolean] false: something has to be looked up before its rows are decoded */
-static VALUE lane_is_complete(VALUE class, VALUE result) {
-    (void)class;
-    return rpg_result_is_complete(result) ? Qtrue : Qfalse;
-}
-
 /* @return [Boolean] whether it is the caller's machine that it belongs to */
 static VALUE lane_is_here(VALUE self) {
     const rpg_lane *lane = rpg_lane_get(self);
     if (RB_LIKELY(lane->machine && lane->machine == ringspun->machine_here())) return Qtrue;
     return rb_funcall(self, id_of_this_machine, 0);
-}
-
-/* Sends one statement and waits for its result. May switch strands.
- *
- * @param params [Array] what rpg_encode_params takes
- * @param prepared [Boolean] whether its first use names it
- * @param forced [Boolean] whether it comes also where it may hold up others, and to an old lane
- * @return [Result, Symbol] the Symbol says why it was not taken, or :unsafe, what it has left */
-static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALUE prepared, VALUE forced) {
-    rpg_lane *lane = rpg_lane_get(self);
-    int64_t deadline = rpg_ask_deadline(lane, seconds, false);
-    params = rpg_encode_params(params);
-    VALUE statement = rpg_ask_statement(lane, sql, params);
-    VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), RTEST(forced));
-    if (!NIL_P(refused)) return refused;
-    if (!rpg_opening_is_ahead(lane) || !rpg_is_typed(statement, params)) rpg_settle_opening(lane, deadline);
-    VALUE answer = rpg_sym_again;
-    for (bool again = false; answer == rpg_sym_again; again = true) {
-        refused = rpg_ask_types(lane, statement, params, deadline);
-        if (!NIL_P(refused)) return refused;
-        rpg_request *request = rpg_ask_request(lane, statement, params);
-        request->prepared = RTEST(prepared);
-        request->again = again;
-        if (RB_UNLIKELY(rpg_opening_is_ahead(lane))) {
-            answer = rpg_ask_with_opening(lane, request, deadline);
-            continue;
-        }
-        rpg_submit(lane, request);
-        rpg_wait_among_others(lane, request, deadline);
-        answer = rpg_answer_of(lane, request);
-    }
-    RB_GC_GUARD(statement);
-    RB_GC_GUARD(params);
-    if (rb_obj_is_kind_of(answer, rb_eException)) rb_exc_raise(answer);
-    return answer;
-}
-
-/* Waits until all that was sent is answered. Also a lane that is held takes this. May switch strands.
- *
- * @return [Boolean] false: the connection has ended */
-static VALUE lane_ping(VALUE self, VALUE seconds) {
-    rpg_lane *lane = rpg_lane_get(self);
-    int64_t deadline = ringspun->deadline(seconds);
-    if (lane->lost[0]) return Qfalse;
-    rpg_request *request = rpg_submit_empty(lane);
-    rpg_wait_for(lane, request, deadline);
-    rpg_request_free(request);
-    return lane->lost[0] ? Qfalse : Qtrue;
 }
 
 static VALUE lane_hold(VALUE self) {
@@ -424,21 +335,27 @@ static VALUE lane_ends_transaction(VALUE class, VALUE sql) {
  * @return [Array<String>] the bodies of notices that came with no answer, or with one that nobody has taken */
 static VALUE lane_take_notices(VALUE self) { return rpg_notices_take(&rpg_lane_get(self)->notices); }
 
-void rpg_init_lane(void) {
+/* What was noted of the request that this is the answer to, once, and what a shared lane has of notices of other statements that
+ * nobody has taken. What this library asks there for itself leaves them.
+ *
+ * @param answer [Result, Exception]
+ * @return [Array(Lane, Float, Float, Array<String>, Array<String>), nil] when it was sent and answered, and the bodies of its
+ *   notices, and of others */
+static VALUE take_seen(VALUE class, VALUE answer) {
+    VALUE seen = rpg_seen_of(answer);
+    if (NIL_P(seen)) return Qnil;
+    rpg_lane *lane = rpg_lane_get(RARRAY_AREF(seen, 0));
+    if (lane->shared && lane->notices.first) rb_ary_store(seen, 4, rpg_notices_take(&lane->notices));
+    return seen;
+}
+
+VALUE rpg_init_lane(void) {
     id_of_this_machine = rb_intern("of_this_machine?");
-    rpg_init_ask();
-    rpg_init_bell();
     pthread_atfork(NULL, NULL, count_fork);
     cLane = rb_define_class_under(rpg_mPostgres, "Lane", rb_cObject);
     rb_undef_alloc_func(cLane);
     rb_define_singleton_method(cLane, "new", lane_new, 4);
-    rb_define_singleton_method(cLane, "check", lane_check, 2);
-    rb_define_singleton_method(cLane, "encode", lane_encode, 1);
-    rb_define_singleton_method(cLane, "text", lane_text, 2);
-    rb_define_singleton_method(cLane, "complete?", lane_is_complete, 1);
     rb_define_method(cLane, "here?", lane_is_here, 0);
-    rb_define_method(cLane, "query", lane_query, 5);
-    rb_define_method(cLane, "ping", lane_ping, 1);
     rb_define_method(cLane, "hold", lane_hold, 0);
     rb_define_method(cLane, "resume", lane_resume, 0);
     rb_define_method(cLane, "lose", lane_lose, 1);
@@ -474,13 +391,6 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "enclosed=", lane_set_enclosed, 1);
     rb_define_singleton_method(cLane, "ends_transaction?", lane_ends_transaction, 1);
     rb_global_variable(&cLane);
-    rpg_init_asides(cLane);
-    rpg_init_batch(cLane);
-    rpg_init_opening(cLane);
-    rpg_init_post(cLane);
-    rpg_init_stream(cLane);
-    rpg_init_script(cLane);
-    rpg_init_thread(cLane);
-    rpg_init_seen(cLane);
-    rpg_init_copy(cLane);
+    rb_define_singleton_method(cLane, "take_seen", take_seen, 1);
+    return cLane;
 }

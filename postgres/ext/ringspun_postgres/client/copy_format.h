@@ -1,14 +1,14 @@
-/* copy_rows: rows of Ruby objects as the bytes of a COPY FROM STDIN, gathered until they are worth a message:
- * Ringspun::Postgres::CopyRows. Belongs to whoever copies, in any thread, and knows no connection.
+/* copy_format: how rows of Ruby objects are written as the bytes of a COPY FROM STDIN, and what all formats share:
+ * Ringspun::Postgres::CopyRows gathers them until they are worth a message. Belongs to whoever copies, in any thread, and knows no
+ * connection.
  *
  * A row is there as a whole or not at all: what has failed in its midst is cut off again, and so is what another strand has begun
  * meanwhile, for a value may run Ruby code.
  */
-#ifndef RINGSPUN_PG_COPY_ROWS_H
-#define RINGSPUN_PG_COPY_ROWS_H
+#ifndef RINGSPUN_PG_COPY_FORMAT_H
+#define RINGSPUN_PG_COPY_FORMAT_H
 
 #include "client/columns.h"
-#include "client/result.h"
 
 enum { RPG_COPY_TEXT, RPG_COPY_CSV, RPG_COPY_BINARY };
 
@@ -44,6 +44,9 @@ typedef struct {
 /* Raises what says which row and value is wrong. */
 NORETURN(void rpg_copy_fail(const rpg_copy_rows *rows, VALUE reason));
 
+/* The same of a row as a whole. */
+NORETURN(void rpg_copy_fail_row(const rpg_copy_rows *rows, VALUE reason));
+
 /* The OID of the type of that column; 0: it is not known. */
 static inline uint32_t rpg_copy_type(const rpg_copy_rows *rows) {
     return rows->layout && rows->place < rows->layout->count ? rows->layout->types[rows->place]->oid : 0;
@@ -55,20 +58,9 @@ VALUE rpg_copy_text(const rpg_copy_rows *rows, VALUE value, bool json);
 /* Microseconds since 1970. */
 int64_t rpg_copy_time(const rpg_copy_rows *rows, VALUE time);
 
+/* [kind, delimiter, null, quote, escape]. False: what stands for NULL is too long. */
 bool rpg_copy_format_read(rpg_copy_format *format, VALUE options);
 
-/* --- copy_text.c --- */
-void rpg_copy_put_text(rpg_copy_rows *rows, VALUE value);
-/* A text in UTF-8 of the value, for the column's type. */
-VALUE rpg_copy_utf8(rpg_copy_rows *rows, VALUE value);
-void rpg_copy_put_csv(rpg_copy_rows *rows, VALUE value);
-
-/* --- copy_binary.c --- */
-void rpg_copy_put_binary(rpg_copy_rows *rows, VALUE value);
-void rpg_copy_check_binary(const rpg_columns *columns);
-void rpg_copy_put_binary_header(rpg_out *out);
-
-void rpg_init_copy_rows(void);
-void rpg_init_copy_reader(void);
+void rpg_init_copy_format(void);
 
 #endif
