@@ -1,5 +1,5 @@
-/* Bytes of a hostile server, for all that the codec does with them, under a sanitizer with all checks, and as users have it: a conversation as a server may have it, of
- * which some bytes are spoiled. Each is taken twice, in other pieces, and both must see the same.
+/* Bytes of a hostile server, for all that the codec does with them, under a sanitizer with all checks, and as users have it: a
+ * conversation as a server may have it, with some bytes spoiled. Each is taken twice, in other pieces, and both must see the same.
  *
  *     fuzz --seconds 20          as many conversations as that
  *     fuzz --seed 7              one of them again
