@@ -60,11 +60,6 @@ typedef struct rsb_machine {
     VALUE root_fiber;           /* the thread's first: CRuby goes on there when a runner ends; nil: not known */
     rs_scope outside;           /* the strands that belong to no Ringspun.run */
     rs_scope *outermost;        /* the scope of the outermost Ringspun.run, or `outside` */
-    VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
-    VALUE due;                  /* Array of [strand, error, handler or nil]: errors that are due */
-    VALUE reporter;             /* the strand that reports them, or is about to; or nil */
-    bool reporter_begun;
-    struct rsb_several *waits_for_several; /* of strands, the newest first */
     VALUE root_error;           /* the last error of a strand that was raised in the root, or nil */
     VALUE child_error;          /* in a forked child: what its first strand ended with, or nil */
     VALUE stackless_error;      /* what the last strand without a stack failed with */
@@ -73,7 +68,6 @@ typedef struct rsb_machine {
     pthread_mutex_t wake_lock;  /* guards `wakeable`: nobody sends to a machine that is being closed */
     bool wakeable;
     char backend_reason[200];
-    struct rsb_outside_wait *outside_waits; /* in a simulation: waits for something real */
     VALUE spare[RSB_SPARE_MAX]; /* handles of strands that nobody has seen */
     uint32_t spare_len;
     rsb_look look;
@@ -130,6 +124,7 @@ typedef struct rsb_strand {
     bool shown;                 /* its handle has been given to the program */
     bool reported;              /* its error was */
     bool read;                  /* its error was read */
+    bool tells_end;             /* the hook `strand_ends` of parts is called when it ends */
 } rsb_strand;
 
 extern VALUE rsb_mRingspun;

@@ -11,7 +11,7 @@
 
 extern VALUE rsb_cMachine, rsb_cStrand, rsb_cScope;
 
-/* The functions that the engine calls. Rooms above `core` put in theirs when the extension is loaded. */
+/* The functions that the engine calls. Files above machine.c put in theirs when the extension is loaded. */
 extern rs_driver rsb_driver;
 
 /* What a strand without a block runs. */
@@ -53,6 +53,7 @@ static inline bool rsb_is_gone(const rsb_machine *machine) { return !machine->op
 /* NULL when this thread has none. Asked by every call: one load where a Ruby thread keeps its native thread. On Ruby 3.3 it may
  * not in a ractor, nor with RUBY_MN_THREADS (Feature #19842): native threads that are shared never have a machine here. */
 extern __thread rsb_machine *rsb_thread_machine __attribute__((tls_model("initial-exec")));
+rsb_machine *rsb_machine_of_thread(VALUE thread);
 rsb_machine *rsb_existing_of_moving_thread(void);
 static inline rsb_machine *rsb_existing(void) {
     return RS_LIKELY(rsb_thread_machine) ? rsb_thread_machine : rsb_existing_of_moving_thread();
@@ -73,15 +74,14 @@ static inline bool rsb_between_strands(const rsb_machine *machine) {
 static inline void rsb_notice_fork(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_forks != machine->fork_count) && machine->open && rsb_existing() == machine) rsb_after_fork(machine);
 }
-NORETURN(void rsb_end_of_child(rsb_machine *machine));
 
-/* --- scope.c --- */
+/* --- run.c --- */
 
 /* The run to which what the running strand spins belongs: the innermost that it is in. Where that cannot be said, because its strand
  * is beside all runs, the outermost one. */
 rs_scope *rsb_run_here(rsb_machine *machine);
 
-/* --- time.c --- */
+/* --- seconds.c --- */
 
 /* The one reading of a span of time that a caller passes: a real number, or what Kernel#sleep takes besides, which answers to
  * divmod, as an ActiveSupport::Duration does. Returns a plain number; nil for all else, and for NaN. */
@@ -107,6 +107,8 @@ static inline struct timespec rsb_timespec(int64_t ns) {
     return (struct timespec){.tv_sec = ns / RSB_SECOND_NS, .tv_nsec = ns % RSB_SECOND_NS};
 }
 int rsb_milliseconds(int64_t ns);
+
+/* --- time.c --- */
 
 /* The deadline after that delay from now; `machine` is NULL on a thread that has none. */
 static inline int64_t rsb_deadline_after(rsb_machine *machine, int64_t delay_ns) {
@@ -219,6 +221,17 @@ void rsb_leave_hook(rsb_machine *machine);
 /* As `rsb_deliver`; a strand whose wait that ends runs before others that are ready. */
 void rsb_deliver_first(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 
+void rsb_raise_in_root(rsb_machine *machine, VALUE error);
+
+/* Raises the error by which another strand or evaluation has ended. In place of a TerminatedError a strand that is cancelled itself
+ * gets Cancelled, so that it does not matter which of the two ends first. */
+NORETURN(void rsb_raise_result(VALUE error));
+/* Raises a result that is an exception. */
+static inline VALUE rsb_raise_or_return(VALUE result) {
+    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rsb_raise_result(result);
+    return result;
+}
+
 /* --- mailbox.c --- */
 
 /* From any thread: rsb_interrupt_hook for the scheduler hook that the strand is in now. Nothing happens if it has left that hook
@@ -239,30 +252,36 @@ VALUE rsb_strand_handle(rsb_machine *machine);
 NORETURN(void rsb_fail_strand_limit(rsb_machine *machine));
 /* A kill has ended the strand. True for a Thread#kill: the fiber must end too. */
 bool rsb_end_killed(rsb_strand *strand);
-void rsb_raise_in_root(rsb_machine *machine, VALUE error);
 
-/* For Fiber.schedule: a strand in a fiber of its own, which has run until its first wait. Returns the fiber. */
-VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body);
-/* The same in a fiber out of the pool, and the block is called even when the strand is cancelled; returns the strand. Not
- * `awaited`: it is in no scope, so no run waits for its end, and the caller must. */
-VALUE rsb_strand_begin(rsb_machine *machine, bool awaited, VALUE body);
 bool rsb_is_alive(rsb_strand *strand);
 bool rsb_is_strand(VALUE object);
 
 /* For the object that a strand waits for in the hook `block`, which may have no class: the locks of `require` have none. */
 bool rsb_is_hidden(VALUE object);
 bool rsb_is_thread(VALUE object);
-VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
 /* What a strand waits for that has made the request. */
 VALUE rsb_request_in_words(const rs_request *request);
 static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
+
+/* --- join.c --- */
+
+/* The value of a strand that has ended; raises its error. */
+VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
+
+/* --- spin.c --- */
+
+/* For Fiber.schedule: a strand in a fiber of its own, which has run until its first wait. Returns the fiber. */
+VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body);
+/* The same in a fiber out of the pool, and the block is called even when the strand is cancelled; returns the strand. Not
+ * `awaited`: it is in no scope, so no run waits for its end, and the caller must. */
+VALUE rsb_strand_begin(rsb_machine *machine, bool awaited, VALUE body);
 
 /* --- unread.c --- */
 
 /* An Array of the errors that nobody has read, for a caller that raises them: nobody will report them. */
 VALUE rsb_unread_take_all(rsb_machine *machine);
 
-/* --- scope.c --- */
+/* --- open_scope.c --- */
 
 /* The scope, which is open, and its machine; else raises. */
 rsb_scope *rsb_scope_get_open(VALUE self, rsb_machine **machine);
@@ -281,15 +300,6 @@ void rsb_suppress(VALUE error, VALUE others);
 /* For errinfo, where `break`, `throw` and a kill leave what is no object at all: asking that for its class would crash. */
 static inline bool rsb_is_exception(VALUE info) {
     return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);
-}
-
-/* Raises the error by which another strand or evaluation has ended. In place of a TerminatedError a strand that is cancelled itself
- * gets Cancelled, so that it does not matter which of the two ends first. */
-NORETURN(void rsb_raise_result(VALUE error));
-/* Raises a result that is an exception. */
-static inline VALUE rsb_raise_or_return(VALUE result) {
-    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rsb_raise_result(result);
-    return result;
 }
 
 /* --- memory.c --- */
@@ -326,17 +336,23 @@ void rsb_need_block(const char *method);
 /* `timeout:` out of an options hash, or nil. */
 VALUE rsb_timeout_option(VALUE options);
 
-/* --- inspector.c --- */
+/* --- idle.c --- */
 
 extern ID rsb_id_only_looks; /* an instance variable of threads that will never wake a strand */
 
 void rsb_init_pinned(void);
 void rsb_init_machine(void);
+void rsb_init_open(void);
+void rsb_init_seconds(void);
 void rsb_init_time(void);
 void rsb_init_mailbox(void);
 void rsb_init_strand(void);
+void rsb_init_join(void);
 void rsb_init_several(void);
+void rsb_init_spin(void);
 void rsb_init_unread(void);
+void rsb_init_open_scope(void);
+void rsb_init_run(void);
 void rsb_init_scope(void);
 void rsb_init_runners(void);
 void rsb_init_switch(void);

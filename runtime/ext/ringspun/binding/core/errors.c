@@ -18,7 +18,7 @@ void rsb_fail(int64_t result, const char *what, int fd) {
     if (result == RS_NO_MEMORY) rsb_fail_memory();
     if (result == RS_LOST) {
         rb_raise(rsb_eUnsupported, "%s: %s, and this machine can wait for no input and no output any more; allow the call, or take "
-                 "the other backend (backend:, RINGSPUN_BACKEND)", what, rsb_current()->engine.refusal_text);
+                 "the other backend (backend:, RINGSPUN_BACKEND)", what, rsb_existing()->engine.refusal_text);
     }
     int error = (int)-result;
     if (error == EBADF) {
@@ -31,13 +31,10 @@ void rsb_fail(int64_t result, const char *what, int fd) {
     rb_syserr_fail(error, what);
 }
 
-void rsb_raise_result(VALUE error) {
-    rsb_machine *machine = rsb_existing();
-    bool in_strand = machine && machine->open && !rsb_between_strands(machine);
-    if (in_strand && rb_obj_is_kind_of(error, rsb_eTerminated) && rs_refusal(&machine->engine, 0) == RS_WAKE_CANCEL) {
-        rsb_raise_wake(machine, RS_WAKE_CANCEL);
-    }
-    rb_exc_raise(error);
+/* exit, a signal, and most other errors that are no StandardError end the program and not just the strand. */
+bool rsb_concerns_root(VALUE error) {
+    return !rb_obj_is_kind_of(error, rb_eStandardError) && !rb_obj_is_kind_of(error, rb_eScriptError) &&
+           !rb_obj_is_kind_of(error, rb_eNoMemError) && !rb_obj_is_kind_of(error, rb_eSysStackError);
 }
 
 void rsb_suppress(VALUE error, VALUE others) { rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, error, others); }

@@ -4,6 +4,7 @@
 
 #include <ruby/ractor.h>
 
+ID rsb_id_only_looks;
 static ID id_list;
 
 /* True from when a machine of the main ractor has taken the GVL after a sleep, until some machine goes to sleep. A hint: a machine
@@ -39,10 +40,16 @@ static bool take_interrupts(rsb_machine *machine, rs_strand *here) {
     return state;
 }
 
+NORETURN(static void end_of_child(rsb_machine *machine));
+static void end_of_child(rsb_machine *machine) {
+    RSB_EACH_PART(child_ends, machine);
+    rb_bug("ringspun: a forked child goes on without a strand");
+}
+
 /* A signal handler has forked while the machine slept. Only the strand on whose stack the loop ran exists in the child, and what
  * it waited for stayed in the parent. */
 static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
-    if (!here) rsb_end_of_child(machine);
+    if (!here) end_of_child(machine);
     rsb_strand *strand = here->user;
     rs_survive_fork(&machine->engine, here);
     rsb_after_fork(machine);
@@ -50,6 +57,21 @@ static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
     rb_ary_push(strand->raises, rb_exc_new_cstr(rsb_eClosed, "forked by a signal handler: what this strand waited for stayed in "
                                                 "the parent process"));
     rs_end_wait_of_survivor(&machine->engine);
+}
+
+static bool wake_by_real_things(rsb_machine *machine) {
+    bool woken = false;
+    for (const rsb_part *part = rsb_parts; part; part = part->next) {
+        if (part->wakes_by_real_things && part->wakes_by_real_things(machine)) woken = true;
+    }
+    return woken;
+}
+
+static bool one_waits_for_real_things(const rsb_machine *machine) {
+    for (const rsb_part *part = rsb_parts; part; part = part->next) {
+        if (part->waits_for_real_things && part->waits_for_real_things(machine)) return true;
+    }
+    return false;
 }
 
 /* True if there is work again: a signal handler that raised nothing may have woken or cancelled a strand, after the decision to
@@ -65,7 +87,7 @@ static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t d
     if (take_interrupts(machine, here) || rsb_forks != machine->fork_count) return;
     if (has_work(&machine->engine, deadline_ns)) return;
     if (rs_is_simulated(&machine->engine)) {
-        if (!rsb_wake_outside(machine)) rs_sleep(&machine->engine, deadline_ns);
+        if (!wake_by_real_things(machine)) rs_sleep(&machine->engine, deadline_ns);
     } else {
         rb_nogvl(sleep_without_gvl, &request, wake_sleeper, machine, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
         if (machine->engine.sleeps.lock_taken) atomic_store(&gvl_taken, true);
@@ -139,7 +161,7 @@ static bool may_come_soon(rsb_machine *machine) {
 /* Whether something outside of the machine may wake a strand. In a simulation only the end of a real thread and an outside wait
  * are that. A strand that sleeps without a limit waits for a signal handler, as in Kernel#sleep. */
 static bool others_may_wake(rsb_machine *machine) {
-    if (machine->outside_waits) return true;
+    if (one_waits_for_real_things(machine)) return true;
     if (rs_is_simulated(&machine->engine) && !one_joins_thread(&machine->engine.strands)) return false;
     if (rs_somebody_waits(&machine->engine, RS_WAIT_SLEEP)) return true;
     int state = 0;
@@ -149,7 +171,7 @@ static bool others_may_wake(rsb_machine *machine) {
     return others;
 }
 
-bool rsb_others_may_wake(rs_machine *engine) {
+static bool others_may_wake_one(rs_machine *engine) {
     rsb_machine *machine = engine->user;
     if (may_come_soon(machine)) return true;
     if (!others_may_wake(machine)) return signal_may_come(machine);
@@ -162,7 +184,7 @@ static VALUE deadlock_error(VALUE self) {
     return rb_exc_new_str(rsb_eDeadlock, report);
 }
 
-void rsb_on_deadlock(rs_machine *engine, rs_strand *root) {
+static void on_deadlock(rs_machine *engine, rs_strand *root) {
     rsb_machine *machine = engine->user;
     int state = 0;
     VALUE error = rb_protect(deadlock_error, machine->self, &state);
@@ -217,7 +239,7 @@ static void let_threads_run(rsb_machine *machine, rs_strand *here) {
         return;
     }
     wake_joiners(machine);
-    rsb_wake_outside(machine);
+    wake_by_real_things(machine);
 }
 
 static void wait_for_others(rsb_machine *machine, rs_strand *here) {
@@ -226,7 +248,7 @@ static void wait_for_others(rsb_machine *machine, rs_strand *here) {
 }
 
 void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision) {
-    if (RS_UNLIKELY(rs_strands_live(&machine->engine.strands) == 0)) rsb_end_of_child(machine);
+    if (RS_UNLIKELY(rs_strands_live(&machine->engine.strands) == 0)) end_of_child(machine);
     if (decision.verdict == RS_SLEEP) {
         machine->look = RSB_LOOK_FOR_OTHERS;
         sleep_interruptible(machine, here, decision.deadline_ns);
@@ -235,4 +257,9 @@ void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decis
     }
 }
 
-void rsb_init_idle(void) { id_list = rb_intern("list"); }
+void rsb_init_idle(void) {
+    rsb_id_only_looks = rb_intern("ringspun_only_looks");
+    id_list = rb_intern("list");
+    rsb_driver.others_may_wake = others_may_wake_one;
+    rsb_driver.on_deadlock = on_deadlock;
+}

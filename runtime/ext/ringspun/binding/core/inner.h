@@ -11,12 +11,24 @@ typedef struct {
     const VALUE *raises;
 } rsb_once;
 
+/* --- machine.c --- */
+
+extern ID rsb_id_machine; /* the instance variable of a thread that has its machine */
+void rsb_set_existing(rsb_machine *machine, VALUE thread);
+/* No other thread may wake the machine from now on. True if none is about to do so. */
+bool rsb_close_to_wakers(rsb_machine *machine);
+
 /* --- options.c --- */
 
 extern bool rsb_whole_ticks; /* machines run in whole ticks (rs_machine_run_in_whole_ticks) */
 void rsb_open_engine(rsb_machine *machine, VALUE options);
 /* `what` names the system call that failed. */
 NORETURN(void rsb_fail_to_open(rsb_machine *machine, int error, const char *what));
+
+/* --- errors.c --- */
+
+/* An error that ends the program and not only the strand. */
+bool rsb_concerns_root(VALUE error);
 
 /* --- pinned.c --- */
 
@@ -47,47 +59,48 @@ rsb_strand *rsb_root_of(rsb_machine *machine);
  * (NULL: in a runner; then this does not return). */
 void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
 
-/* --- mailbox.c --- */
-
-void rsb_on_message(rs_machine *engine, const rs_message *message);
-
 /* --- strand.c --- */
 
+/* What becomes of strands that end. scope.c puts it in when the extension is loaded. */
+typedef struct {
+    /* The strand is about to end with its `error`, which is no cancellation. */
+    void (*failed)(rsb_machine *machine, rsb_strand *strand, const rs_strand *engine);
+    /* A strand that has a supervisor has ended. */
+    void (*child_ended)(rsb_machine *machine, VALUE supervisor, rsb_strand *strand);
+} rsb_supervisors;
+
+extern rsb_supervisors rsb_supervision;
+
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
+/* The same in two steps. The second raises where the engine has refused to spawn it (NULL). */
+rsb_strand *rsb_strand_make(rsb_machine *machine, VALUE supervisor, VALUE body);
+rs_strand *rsb_strand_spawned(rsb_machine *machine, rsb_strand *strand, rs_strand *engine);
 VALUE rsb_strand_show(rsb_strand *strand);
 /* A strand of the binding's own, which rsb_strand_begin_next starts later. That answers false at the limit of strands. */
 VALUE rsb_strand_prepare(rsb_machine *machine, VALUE body);
 bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand);
-/* An error that ends the program and not only the strand. */
-bool rsb_concerns_root(VALUE error);
 /* Runs a NEW strand on this fiber to its end. False: the fiber must not be used again. */
 bool rsb_strand_run(rsb_machine *machine, rs_strand *strand, VALUE fiber);
 void rsb_strand_fail(rsb_machine *machine, rs_strand *strand, VALUE error);
 VALUE rsb_strand_root(rsb_machine *machine, const rs_strand *strand);
+static inline bool rsb_strand_failed(const rsb_strand *strand) { return !NIL_P(strand->error) || strand->cancelled; }
+
+/* --- join.c --- */
+
 /* Waits for the end of that strand, which has not ended yet. Something else may wake the caller before. */
 void rsb_strand_wait_once(rsb_machine *machine, rsb_strand *strand);
 /* Its value; raises what it has ended with (rsb_raise_result). */
 VALUE rsb_strand_awaited(rsb_machine *machine, rsb_strand *strand);
-static inline bool rsb_strand_failed(const rsb_strand *strand) { return !NIL_P(strand->error) || strand->cancelled; }
-
-/* --- several.c --- */
-
-/* A strand with awaiters has ended without a value: those that wait for it among several go on. */
-void rsb_tell_awaiters(rsb_machine *machine, rsb_strand *strand);
-/* In a forked child: the waits of the parent's strands are gone. */
-void rsb_several_forked(rsb_machine *machine, const rsb_strand *survivor);
 
 /* --- unread.c --- */
 
+void rsb_unread_open(rsb_machine *machine);
 /* The strand ended with an error that nobody has read. `awaited`: another strand waits for it, but may end before it reads the
  * error. `held`: the program may have its handle, and join it. */
 void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, bool held);
 /* Reports an error at once, to a scope's `on_error:`. */
 void rsb_unread_report(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler);
 void rsb_unread_read(rsb_machine *machine, VALUE strand);
-/* The engine's reminder has fired: errors may be due to be reported. */
-void rsb_unread_due(rs_machine *engine);
-void rsb_unread_forked(rsb_machine *machine);
 bool rsb_has_unread(const rsb_machine *machine);
 /* Whether it is the strand that reports errors. Nobody can join it to read its own; another strand goes on in its place. */
 bool rsb_is_reporter(const rsb_machine *machine, const rsb_strand *strand);
@@ -100,12 +113,10 @@ void rsb_report_all_unread(bool all);
 /* --- idle.c --- */
 
 void rsb_share_gvl(rsb_machine *machine);       /* for machines of the main ractor, before they sleep */
-bool rsb_others_may_wake(rs_machine *engine);
-void rsb_on_deadlock(rs_machine *engine, rs_strand *root);
 /* No strand is ready: sleeps, or ends a deadlock. */
 void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision);
 
-/* --- scope.c --- */
+/* --- run.c --- */
 
 static inline rs_scope *rsb_outermost_run(rsb_machine *machine) {
     return RS_UNLIKELY(machine->outermost->closed) ? &machine->outside : machine->outermost; /* closed: it is ending */
@@ -117,8 +128,10 @@ VALUE rsb_supervisor_of_run(const rsb_machine *machine, const rs_scope *run);
 bool rsb_is_run(VALUE scope);
 VALUE rsb_run_on_error(VALUE scope);
 
-/* False: the child ended with an error, and the scope had ended before it. */
-bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, const rsb_strand *child);
+/* --- open_scope.c --- */
+
+rsb_scope *rsb_scope_data(VALUE self);
+VALUE rsb_scope_new(rsb_scope **scope);
 
 /* The scope may lie on the stack of the running fiber, which is kept alive until the scope is closed. */
 void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
@@ -129,7 +142,7 @@ void rsb_scope_close(rsb_machine *machine, rs_scope *scope);
 /* Names the limit that keeps CRuby from making a stack for a fiber; may raise. */
 VALUE rsb_stack_limit(void);
 
-/* --- simulation.c --- */
+/* --- faults.c --- */
 
 uint64_t rsb_seed(VALUE seed);
 void rsb_simulation_options(VALUE options, rs_options *chosen, struct rs_sim_faults *faults);

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 
-ID rsb_id_only_looks;
 static VALUE cLookout;
 static ID id_machine, id_backtrace, id_list;
 
@@ -268,7 +267,6 @@ static VALUE lookout_stop(VALUE self) {
 }
 
 void rsb_init_inspector(void) {
-    rsb_id_only_looks = rb_intern("ringspun_only_looks");
     id_machine = rb_intern("ringspun_machine");
     id_backtrace = rb_intern("backtrace");
     id_list = rb_intern("list");

@@ -91,7 +91,7 @@ static VALUE apply_message(VALUE argument) {
 }
 
 /* Runs in the loop, which no exception may leave. Without memory the message is lost. */
-void rsb_on_message(rs_machine *engine, const rs_message *message) {
+static void on_message(rs_machine *engine, const rs_message *message) {
     int state = 0;
     rb_protect(apply_message, (VALUE)message, &state);
     if (state) rb_set_errinfo(Qnil);
@@ -158,6 +158,7 @@ static VALUE machine_terminate(VALUE self, VALUE object) {
 }
 
 void rsb_init_mailbox(void) {
+    rsb_driver.on_message = on_message;
     id_alive_p = rb_intern("alive?");
     id_raise = rb_intern("raise");
     rb_define_method(rsb_cMachine, "park", machine_park, -1);

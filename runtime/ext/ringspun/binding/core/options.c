@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+bool rsb_whole_ticks;
+
 static const rs_backend *const backends[] = {&rs_backend_uring, &rs_backend_epoll, &rs_backend_sim};
 
 /* NULL: neither the option nor RINGSPUN_BACKEND names one. */

@@ -21,7 +21,6 @@ typedef struct rsb_outside_wait {
 /* Parks until one of the descriptors is ready or the child has changed. The caller looks again: a wake may be spurious, or
  * another strand may have been faster. Raises what cancels or interrupts the strand. */
 void rsb_wait_outside(rsb_machine *machine, rsb_outside_wait *wait);
-/* Wakes the strands whose wait is over; false: none. */
-bool rsb_wake_outside(rsb_machine *machine);
+void rsb_init_outside(void);
 
 #endif

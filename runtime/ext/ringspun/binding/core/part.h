@@ -1,5 +1,4 @@
-/* part: what a room above `core` keeps for each machine, and the hooks by which `core` calls that room. A room registers its part
- * once, when the extension is loaded; later nobody changes it. The part registered last is called first. All hooks are optional.
+/* part: what a file above machine.c keeps for each machine, and the hooks by which files below call it. It registers its part once, when the extension is loaded; later nobody changes it. The part registered last is called first. All hooks are optional.
  * They run on the machine's thread, except `mark` and `free`, which run wherever the garbage collector does. */
 #ifndef RINGSPUN_PART_H
 #define RINGSPUN_PART_H
@@ -16,8 +15,13 @@ typedef struct rsb_part {
     void (*child_began)(rsb_machine *machine);
     /* In a forked child, before the engine forgets the parent's other strands. May be called more than once. */
     void (*forked)(rsb_machine *machine, rsb_strand *survivor);
-    /* The strand ends and still has frames. */
+    /* The last strand of a forked child has ended. The first that has this hook ends the process. */
+    void (*child_ends)(rsb_machine *machine);
+    /* The strand ends, and some room has asked to be told of that (`tells_end`), whichever it was. */
     void (*strand_ends)(rsb_machine *machine, rsb_strand *strand);
+    /* In a simulation: whether a strand waits for something real; and wakes those for which it has come. True: it has woken one. */
+    bool (*waits_for_real_things)(const rsb_machine *machine);
+    bool (*wakes_by_real_things)(rsb_machine *machine);
     /* Whether a strand waits for the descriptor without an op on it; the second ends such waits, because it will be closed. */
     bool (*waits_for)(const rsb_machine *machine, int fd);
     void (*closing)(rsb_machine *machine, int fd);

@@ -159,3 +159,20 @@ void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
         rb_jump_tag(state);
     }
 }
+
+/* Once, although each of the strands that await each other ends with it: the second one would hit what the root does after the run. */
+void rsb_raise_in_root(rsb_machine *machine, VALUE error) {
+    rsb_strand *root = rsb_root_of(machine);
+    if (!root || machine->root_error == error) return;
+    machine->root_error = error;
+    rsb_deliver(machine, root, error);
+}
+
+void rsb_raise_result(VALUE error) {
+    rsb_machine *machine = rsb_existing();
+    bool in_strand = machine && machine->open && !rsb_between_strands(machine);
+    if (in_strand && rb_obj_is_kind_of(error, rsb_eTerminated) && rs_refusal(&machine->engine, 0) == RS_WAKE_CANCEL) {
+        rsb_raise_wake(machine, RS_WAKE_CANCEL);
+    }
+    rb_exc_raise(error);
+}

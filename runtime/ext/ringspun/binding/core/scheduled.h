@@ -7,12 +7,10 @@
 #include "binding/binding.h"
 
 void rsb_scheduled_begins(rsb_strand *scheduler, rsb_strand *strand);
-/* Before the strand ends. Wakes its scheduler when nothing that it has scheduled is left. */
-void rsb_scheduled_ends(rsb_machine *machine, rsb_strand *strand);
-/* In a forked child. */
-void rsb_scheduled_forget(rsb_strand *survivor);
 
 /* Waits until all that the running strand has scheduled has ended, and what that has scheduled in turn. */
 void rsb_scheduled_wait(rsb_machine *machine);
+
+void rsb_init_scheduled(void);
 
 #endif

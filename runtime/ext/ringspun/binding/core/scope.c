@@ -2,79 +2,7 @@
  * of the children the first is raised; later ones are its `suppressed`. */
 #include "inner.h"
 
-VALUE rsb_cScope;
 static ID option_names[3];
-
-static void scope_mark(void *data) {
-    rsb_scope *scope = data;
-    rb_gc_mark(scope->machine);
-    rb_gc_mark(scope->first_error);
-    rb_gc_mark(scope->suppressed);
-    rb_gc_mark(scope->foreign);
-    rb_gc_mark(scope->deadline);
-    rb_gc_mark(scope->on_error);
-}
-
-/* Not RUBY_TYPED_EMBEDDABLE: the engine keeps the struct's address. */
-static const rb_data_type_t scope_type = {
-    .wrap_struct_name = "Ringspun::Scope",
-    .function = {.dmark = scope_mark, .dfree = RUBY_DEFAULT_FREE},
-    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
-};
-
-/* --- where a scope's memory lies --- */
-
-RSB_APART void rsb_keep_fiber(rsb_strand *strand, VALUE fiber) {
-    if (NIL_P(strand->scope_fibers)) strand->scope_fibers = rb_ary_new();
-    rb_ary_push(strand->scope_fibers, fiber);
-}
-
-RSB_APART void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber) {
-    if (NIL_P(strand->scope_fibers)) return;
-    for (long i = RARRAY_LEN(strand->scope_fibers); i-- > 0;) {
-        if (RARRAY_AREF(strand->scope_fibers, i) != fiber) continue;
-        rb_ary_delete_at(strand->scope_fibers, i);
-        return;
-    }
-}
-
-void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
-    rsb_strand *strand = rsb_running(machine);
-    VALUE fiber = rb_fiber_current();
-    if (RS_UNLIKELY(!rs_reserve_timer(&machine->engine))) rsb_fail_memory();
-    if (RS_UNLIKELY(fiber != strand->home)) rsb_keep_fiber(strand, fiber);
-    rs_scope_open(&machine->engine, scope, deadline_ns, shield);
-}
-
-/* scope_fibers has one entry per open scope. A fiber that closes one of its scopes removes any one of its entries. */
-void rsb_scope_close(rsb_machine *machine, rs_scope *scope) {
-    if (scope->closed) return;
-    rsb_strand *owner = rs_strand_at(&machine->engine.strands, scope->owner)->user;
-    rs_scope_close(&machine->engine, scope);
-    if (RS_UNLIKELY(!NIL_P(owner->scope_fibers))) rsb_let_fiber_go(owner, rb_fiber_current());
-}
-
-static rsb_scope *get(VALUE self) {
-    rsb_scope *scope;
-    TypedData_Get_Struct(self, rsb_scope, &scope_type, scope);
-    return scope;
-}
-
-NORETURN(static void raise_ended(const rsb_scope *scope));
-static void raise_ended(const rsb_scope *scope) {
-    if (scope->open && scope->fork_count != rsb_forks) {
-        rb_raise(rsb_eClosed, "this scope belongs to a strand of the parent process; open one of this process's own");
-    }
-    rb_raise(rsb_eClosed, "this scope has ended; strands and deadlines belong inside its block");
-}
-
-rsb_scope *rsb_scope_get_open(VALUE self, rsb_machine **machine) {
-    rsb_scope *scope = get(self);
-    if (!scope->open || scope->engine.closed) raise_ended(scope);
-    *machine = rsb_machine_of(scope->machine);
-    if (RS_UNLIKELY(scope->engine.closed)) raise_ended(scope); /* rsb_machine_of has just noticed a fork */
-    return scope;
-}
 
 /* The first one is raised; but an exit, an interrupt or a signal ends the program, whatever has failed before. */
 static void take_error(rsb_scope *scope, VALUE error) {
@@ -89,15 +17,29 @@ static void take_error(rsb_scope *scope, VALUE error) {
     rb_ary_push(scope->suppressed, other);
 }
 
-bool rsb_scope_child_ended(rsb_machine *machine, VALUE self, const rsb_strand *child) {
-    rsb_scope *scope = get(self);
-    if (scope->nested) return true;
+static void child_ended(rsb_machine *machine, VALUE self, rsb_strand *child) {
+    rsb_scope *scope = rsb_scope_data(self);
+    if (scope->nested) return;
     bool failed = !NIL_P(child->error);
     bool reports = failed && !NIL_P(scope->on_error) && !rsb_concerns_root(child->error);
     if (reports) rsb_unread_report(machine, child->self, child->error, scope->on_error);
     bool is_ours = rs_scope_child_ended(&machine->engine, &scope->engine, &scope->end, child->cancelled, failed);
     if (is_ours) take_error(scope, child->error);
-    return !failed || is_ours || reports;
+    if (RS_UNLIKELY(failed && !is_ours && !reports)) rsb_unread_keep(machine, child, false, true);
+}
+
+/* Whether the program may have the strand's handle, and join it. It has none of a strand of Fiber.schedule. Outside of a run the
+ * closing scheduler raises the error of such a strand. */
+static bool is_held(const rsb_machine *machine, const rsb_strand *strand) {
+    bool in_run = machine->outermost != &machine->outside;
+    return !(strand->own_fiber && in_run);
+}
+
+static void strand_failed(rsb_machine *machine, rsb_strand *strand, const rs_strand *engine) {
+    if (!NIL_P(strand->supervisor) && !rsb_is_run(strand->supervisor)) return;
+    if (rsb_concerns_root(strand->error) && rsb_root_of(machine)) rsb_raise_in_root(machine, strand->error);
+    else if (rsb_is_reporter(machine, strand)) rsb_reporter_failed(machine);
+    else rsb_unread_keep(machine, strand, engine->joiners.len > 0 || strand->awaiters > 0, is_held(machine, strand));
 }
 
 static void wait_for_children(rsb_machine *machine, rsb_scope *scope) {
@@ -121,7 +63,7 @@ static void take_interrupt(rsb_machine *machine, rsb_scope *scope) {
 
 static VALUE run_block(VALUE self) {
     VALUE value = rb_yield(self);
-    get(self)->returned = true;
+    rsb_scope_data(self)->returned = true;
     return value;
 }
 
@@ -136,7 +78,7 @@ static void block_failed(rsb_machine *machine, rsb_scope *scope) {
 }
 
 static VALUE settle_children(VALUE self) {
-    rsb_scope *scope = get(self);
+    rsb_scope *scope = rsb_scope_data(self);
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
     if (!scope->returned) block_failed(machine, scope);
@@ -149,7 +91,7 @@ static VALUE settle_children(VALUE self) {
  * closed in any case, because its memory may be freed: if the stack is too deep to wait for the children, they are cancelled and
  * the scope above owns them. */
 static VALUE settle(VALUE self) {
-    rsb_scope *scope = get(self);
+    rsb_scope *scope = rsb_scope_data(self);
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
     int state = 0;
     rb_protect(settle_children, self, &state);
@@ -214,8 +156,7 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     VALUE deadline = given[0] == Qundef ? Qnil : given[0];
     int64_t deadline_ns = rsb_deadline(machine, deadline, "deadline");
     rsb_scope *scope;
-    VALUE object = TypedData_Make_Struct(rsb_cScope, rsb_scope, &scope_type, scope);
-    scope->self = object;
+    VALUE object = rsb_scope_new(&scope);
     scope->machine = self;
     scope->first_error = scope->suppressed = scope->foreign = Qnil;
     scope->deadline = rsb_number_of_seconds(deadline);
@@ -229,48 +170,6 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     rsb_raise_pending(machine);
     RB_GC_GUARD(object);
     return value;
-}
-
-/* --- runs --- */
-
-rs_scope *rsb_run_here(rsb_machine *machine) {
-    rs_scope *run = rs_scope_run_here(&machine->engine);
-    return run ? run : rsb_outermost_run(machine);
-}
-
-static bool is_nested(const rsb_machine *machine, const rs_scope *run) {
-    return run != machine->outermost && run != &machine->outside;
-}
-
-VALUE rsb_supervisor_of_run(const rsb_machine *machine, const rs_scope *run) {
-    if (RS_LIKELY(!is_nested(machine, run))) return Qnil;
-    const rsb_scope *scope = (const rsb_scope *)run;
-    return scope->nested ? scope->self : Qnil; /* not: of the outermost run of the parent process, where its root has forked */
-}
-
-bool rsb_is_run(VALUE scope) { return !NIL_P(scope) && get(scope)->nested; }
-
-VALUE rsb_run_on_error(VALUE scope) { return rsb_is_run(scope) ? get(scope)->on_error : Qnil; }
-
-/* The scope of the outermost Ringspun.run, whose `on_error:` is the machine's; nil: it is ending. */
-static VALUE machine_adopt(VALUE self, VALUE scope_object) {
-    rsb_machine *machine = rsb_machine_of(self);
-    machine->outermost = NIL_P(scope_object) ? &machine->outside : &get(scope_object)->engine;
-    machine->root_error = Qnil;
-    if (!NIL_P(scope_object)) rs_scope_make_run(machine->outermost);
-    return Qnil;
-}
-
-/* The scope of a Ringspun.run inside another one. Without an `on_error:` of its own it has the one of the run around it. */
-static VALUE scope_become_run(VALUE self, VALUE on_error) {
-    rsb_machine *machine;
-    rsb_scope *scope = rsb_scope_get_open(self, &machine);
-    rs_scope *around = rsb_run_here(machine);
-    if (NIL_P(on_error) && is_nested(machine, around)) on_error = ((rsb_scope *)around)->on_error;
-    scope->on_error = on_error;
-    scope->nested = true;
-    rs_scope_make_run(&scope->engine);
-    return Qnil;
 }
 
 /* Starts a strand that belongs to this scope.
@@ -290,7 +189,7 @@ static VALUE scope_spin(VALUE self) {
  * @return [nil]
  * @since 0.1.0 */
 static VALUE scope_cancel(VALUE self) {
-    rsb_scope *scope = get(self);
+    rsb_scope *scope = rsb_scope_data(self);
     bool here = scope->fork_count == rsb_forks;
     if (!scope->open || (scope->engine.closed && here)) return Qnil;
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
@@ -352,12 +251,12 @@ static VALUE scope_remaining(VALUE self) {
 
 /* @return [Boolean] true once the scope was cancelled: by {#cancel}, an error, its deadline, or from outside
  * @since 0.1.0 */
-static VALUE scope_cancelled_p(VALUE self) { return get(self)->engine.effective || get(self)->engine.cause ? Qtrue : Qfalse; }
+static VALUE scope_cancelled_p(VALUE self) { return rsb_scope_data(self)->engine.effective || rsb_scope_data(self)->engine.cause ? Qtrue : Qfalse; }
 
 /* @return [Integer] how many of its strands have not ended
  * @since 0.1.0 */
 static VALUE scope_size(VALUE self) {
-    rsb_scope *scope = get(self);
+    rsb_scope *scope = rsb_scope_data(self);
     rsb_notice_fork(rsb_machine_any_thread(scope->machine));
     return scope->open ? UINT2NUM(scope->engine.live) : INT2FIX(0);
 }
@@ -366,11 +265,8 @@ void rsb_init_scope(void) {
     option_names[0] = rb_intern("deadline");
     option_names[1] = rb_intern("shield");
     option_names[2] = rb_intern("on_error");
-    rsb_cScope = rb_define_class_under(rsb_mRingspun, "Scope", rb_cObject);
-    rb_undef_alloc_func(rsb_cScope);
+    rsb_supervision = (rsb_supervisors){.failed = strand_failed, .child_ended = child_ended};
     rb_define_method(rsb_cMachine, "scope", machine_scope, -1);
-    rb_define_private_method(rsb_cMachine, "adopt", machine_adopt, 1);
-    rb_define_private_method(rsb_cScope, "become_run", scope_become_run, 1);
     rb_define_method(rsb_cScope, "spin", scope_spin, 0);
     rb_define_method(rsb_cScope, "cancel", scope_cancel, 0);
     rb_define_method(rsb_cScope, "deadline=", scope_set_deadline, 1);

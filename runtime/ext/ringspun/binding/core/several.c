@@ -15,6 +15,11 @@ typedef struct rsb_several {
     rsb_machine *machine;
 } rsb_several;
 
+static rsb_part part;
+
+/* The list of the machine's waits begins there, with the newest. */
+static rsb_several **waits_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
+
 static bool has(VALUE strands, VALUE strand) {
     for (long i = 0; i < RARRAY_LEN(strands); i++) {
         if (RARRAY_AREF(strands, i) == strand) return true;
@@ -22,8 +27,10 @@ static bool has(VALUE strands, VALUE strand) {
     return false;
 }
 
-RSB_APART void rsb_tell_awaiters(rsb_machine *machine, rsb_strand *strand) {
-    for (rsb_several *wait = machine->waits_for_several; wait; wait = wait->next) {
+/* A strand with awaiters has ended without a value: those that wait for it among several go on. */
+static void tell_awaiters(rsb_machine *machine, rsb_strand *strand) {
+    if (strand->awaiters == 0 || !rsb_strand_failed(strand)) return;
+    for (rsb_several *wait = *waits_of(machine); wait; wait = wait->next) {
         if (!NIL_P(wait->failed) || !has(wait->strands, strand->self)) continue;
         wait->failed = strand->self;
         rs_strand *waiter = rs_strand_find(&machine->engine.strands, rsb_strand_data(wait->waiter)->id);
@@ -33,8 +40,9 @@ RSB_APART void rsb_tell_awaiters(rsb_machine *machine, rsb_strand *strand) {
     }
 }
 
-void rsb_several_forked(rsb_machine *machine, const rsb_strand *survivor) {
-    rsb_several **at = &machine->waits_for_several;
+/* The waits of the parent's strands are gone. */
+static void several_forked(rsb_machine *machine, rsb_strand *survivor) {
+    rsb_several **at = waits_of(machine);
     while (*at) {
         if ((*at)->waiter == survivor->self) at = &(*at)->next;
         else *at = (*at)->next;
@@ -42,7 +50,11 @@ void rsb_several_forked(rsb_machine *machine, const rsb_strand *survivor) {
 }
 
 static void count_awaiter(VALUE strands, int more) {
-    for (long i = 0; i < RARRAY_LEN(strands); i++) rsb_strand_data(RARRAY_AREF(strands, i))->awaiters += more;
+    for (long i = 0; i < RARRAY_LEN(strands); i++) {
+        rsb_strand *strand = rsb_strand_data(RARRAY_AREF(strands, i));
+        strand->awaiters += more;
+        strand->tells_end = true;
+    }
 }
 
 static VALUE wait_for_each(VALUE argument) {
@@ -56,7 +68,7 @@ static VALUE wait_for_each(VALUE argument) {
 
 static VALUE end_wait(VALUE argument) {
     rsb_several *wait = (rsb_several *)argument;
-    rsb_several **at = &wait->machine->waits_for_several;
+    rsb_several **at = waits_of(wait->machine);
     while (*at && *at != wait) at = &(*at)->next; /* a fork may have taken it out */
     if (*at) *at = wait->next;
     count_awaiter(wait->strands, -1);
@@ -120,9 +132,9 @@ static void raise_error_of(rsb_machine *machine, VALUE strands, VALUE failed) {
 static VALUE machine_await(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     VALUE strands = strands_of(argc, argv, self);
-    rsb_several wait = {machine->waits_for_several, rsb_running(machine)->self, strands, failed_by_now(strands), machine};
+    rsb_several wait = {*waits_of(machine), rsb_running(machine)->self, strands, failed_by_now(strands), machine};
     if (NIL_P(wait.failed)) {
-        machine->waits_for_several = &wait;
+        *waits_of(machine) = &wait;
         count_awaiter(strands, 1);
         rb_ensure(wait_for_each, (VALUE)&wait, end_wait, (VALUE)&wait);
     }
@@ -150,7 +162,10 @@ static VALUE machine_join(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
+static rsb_part part = {.data_size = sizeof(rsb_several *), .forked = several_forked, .strand_ends = tell_awaiters};
+
 void rsb_init_several(void) {
+    rsb_register_part(&part);
     rb_define_method(rsb_cMachine, "await", machine_await, -1);
     rb_define_method(rsb_cMachine, "join", machine_join, -1);
 }

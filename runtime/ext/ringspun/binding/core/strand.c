@@ -1,7 +1,8 @@
-/* strand: Ringspun::Strand, the handle to a strand, and how a strand is made, runs, ends and is joined. */
+/* strand: Ringspun::Strand, the handle to a strand, and how a strand is made, runs and ends. */
 #include "inner.h"
 
 VALUE rsb_cStrand;
+rsb_supervisors rsb_supervision;
 static VALUE loaded_features, mIsolation;
 
 /* --- memory --- */
@@ -90,7 +91,7 @@ void rsb_notice_features(rsb_machine *machine) {
     rb_funcall(mIsolation, rb_intern("watch"), 0);
 }
 
-static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
+rsb_strand *rsb_strand_make(rsb_machine *machine, VALUE supervisor, VALUE body) {
     rsb_notice_features(machine);
     VALUE object = rsb_strand_prepare(machine, body);
     rsb_strand *strand = rsb_strand_data(object);
@@ -108,7 +109,7 @@ void rsb_fail_strand_limit(rsb_machine *machine) {
              strands_max);
 }
 
-static rs_strand *begin(rsb_machine *machine, rsb_strand *strand, rs_strand *engine) {
+rs_strand *rsb_strand_spawned(rsb_machine *machine, rsb_strand *strand, rs_strand *engine) {
     if (!engine) rsb_fail_strand_limit(machine);
     strand->id = rs_strand_id(engine);
     rs_strand_awaits_turn(engine);
@@ -117,40 +118,13 @@ static rs_strand *begin(rsb_machine *machine, rsb_strand *strand, rs_strand *eng
 
 bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand) {
     rs_strand *engine = rs_spawn_next(&machine->engine, rsb_outermost_run(machine), strand);
-    return engine && begin(machine, strand, engine);
+    return engine && rsb_strand_spawned(machine, strand, engine);
 }
 
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body) {
-    rsb_strand *strand = make(machine, supervisor, body);
-    begin(machine, strand, rs_spawn(&machine->engine, scope, strand));
+    rsb_strand *strand = rsb_strand_make(machine, supervisor, body);
+    rsb_strand_spawned(machine, strand, rs_spawn(&machine->engine, scope, strand));
     return strand->self;
-}
-
-/* Makes a strand and runs it until its first wait: on that fiber, or if it is nil, on a runner. */
-static VALUE run_at_once(rsb_machine *machine, rs_scope *scope, VALUE fiber, bool certain, VALUE body) {
-    rs_strand *me = rs_running(&machine->engine);
-    rsb_strand *strand = make(machine, scope ? rsb_supervisor_of_run(machine, scope) : Qnil, body);
-    VALUE self = strand->self;
-    strand->certain = certain;
-    strand->fiber = fiber;
-    strand->own_fiber = !NIL_P(fiber);
-    rs_strand *engine = begin(machine, strand, rs_spawn_first(&machine->engine, scope, strand));
-    if (strand->own_fiber) rsb_scheduled_begins(me->user, strand);
-    rsb_run_first(machine, me, engine);
-    /* There was no stack for it, so it has not run at all: raises its error in the caller. */
-    if (RS_UNLIKELY(!strand->started && strand->done)) rsb_strand_result(machine, strand);
-    RB_GC_GUARD(self);
-    return self;
-}
-
-VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body) {
-    VALUE fiber = rsb_own_fiber(machine);
-    run_at_once(machine, rsb_run_here(machine), fiber, false, body);
-    return fiber;
-}
-
-VALUE rsb_strand_begin(rsb_machine *machine, bool awaited, VALUE body) {
-    return run_at_once(machine, awaited ? rsb_run_here(machine) : NULL, Qnil, true, body);
 }
 
 VALUE rsb_strand_root(rsb_machine *machine, const rs_strand *engine) {
@@ -159,27 +133,6 @@ VALUE rsb_strand_root(rsb_machine *machine, const rs_strand *engine) {
     strand->started = true;
     strand->id = rs_strand_id(engine);
     return object;
-}
-
-/* exit, a signal, and most other errors that are no StandardError end the program and not just the strand. */
-bool rsb_concerns_root(VALUE error) {
-    return !rb_obj_is_kind_of(error, rb_eStandardError) && !rb_obj_is_kind_of(error, rb_eScriptError) &&
-           !rb_obj_is_kind_of(error, rb_eNoMemError) && !rb_obj_is_kind_of(error, rb_eSysStackError);
-}
-
-/* Once, although each of the strands that await each other ends with it: the second one would hit what the root does after the run. */
-void rsb_raise_in_root(rsb_machine *machine, VALUE error) {
-    rsb_strand *root = rsb_root_of(machine);
-    if (!root || machine->root_error == error) return;
-    machine->root_error = error;
-    rsb_deliver(machine, root, error);
-}
-
-/* Whether the program may have the strand's handle, and join it. It has none of a strand of Fiber.schedule. Outside of a run the
- * closing scheduler raises the error of such a strand. */
-static bool is_held(const rsb_machine *machine, const rsb_strand *strand) {
-    bool in_run = machine->outermost != &machine->outside;
-    return !(strand->own_fiber && in_run);
 }
 
 RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *engine, VALUE error) {
@@ -192,24 +145,18 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
         machine->child_error = error;
         return;
     }
-    if (!NIL_P(strand->supervisor) && !rsb_is_run(strand->supervisor)) return;
-    if (rsb_concerns_root(error) && rsb_root_of(machine)) rsb_raise_in_root(machine, error);
-    else if (rsb_is_reporter(machine, strand)) rsb_reporter_failed(machine);
-    else rsb_unread_keep(machine, strand, engine->joiners.len > 0 || strand->awaiters > 0, is_held(machine, strand));
+    rsb_supervision.failed(machine, strand, engine);
 }
 
 RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     rsb_strand *strand = engine->user;
     RS_CHECK(!strand->done);
     strand->done = true;
-    if (RS_UNLIKELY(strand->awaiters > 0) && rsb_strand_failed(strand)) rsb_tell_awaiters(machine, strand);
-    if (strand->scheduler || strand->scheduled) rsb_scheduled_ends(machine, strand);
-    if (RS_UNLIKELY(strand->frames != NULL)) RSB_EACH_PART(strand_ends, machine, strand);
+    if (RS_UNLIKELY(strand->tells_end || strand->frames)) RSB_EACH_PART(strand_ends, machine, strand);
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
     rs_finish(&machine->engine);
-    bool kept = NIL_P(scope) || rsb_scope_child_ended(machine, scope, strand);
-    if (RS_UNLIKELY(!kept)) rsb_unread_keep(machine, strand, false, true);
+    if (!NIL_P(scope)) rsb_supervision.child_ended(machine, scope, strand);
 }
 
 /* The running strand ends without having run, or cannot go on. */
@@ -291,81 +238,9 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     return reusable;
 }
 
-/* --- waiting for one --- */
-
-void rsb_strand_wait_once(rsb_machine *machine, rsb_strand *strand) {
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
-    if (!engine) rb_raise(rsb_eTerminated, "that strand runs in the parent process; it did not come along with the fork");
-    if (engine == rs_running(&machine->engine)) {
-        rb_raise(rsb_eUsage, "a strand cannot wait for its own end; join it from another one, or just return");
-    }
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_JOIN, 0, RS_NEVER, &engine->joiners, NULL, NULL);
-    rsb_raise_wake(machine, kind);
-}
-
-static void wait_for_end(rsb_machine *machine, rsb_strand *strand) {
-    while (!strand->done) rsb_strand_wait_once(machine, strand);
-}
-
-#define TERMINATED "the strand was terminated or cancelled before it had a value"
-
-static VALUE error_of(rsb_machine *machine, const rsb_strand *strand) {
-    if (!NIL_P(strand->error)) rsb_unread_read(machine, strand->self);
-    else if (strand->cancelled) return rb_exc_new_cstr(rsb_eTerminated, TERMINATED);
-    return strand->error;
-}
-
-VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand) {
-    VALUE error = error_of(machine, strand);
-    if (!NIL_P(error)) rb_exc_raise(error);
-    return strand->value;
-}
-
-VALUE rsb_strand_awaited(rsb_machine *machine, rsb_strand *strand) {
-    VALUE error = error_of(machine, strand);
-    if (!NIL_P(error)) rsb_raise_result(error);
-    return strand->value;
-}
-
 /* --- what a program asks of one --- */
 
 bool rsb_is_strand(VALUE object) { return rb_typeddata_is_kind_of(object, &strand_type); }
-
-static rsb_strand *own_strand(VALUE self, rsb_machine **machine) {
-    rsb_strand *strand = rsb_strand_get(self);
-    *machine = rsb_machine_of(strand->machine);
-    return strand;
-}
-
-/* Waits until the strand has ended and returns its value.
- *
- * May switch strands.
- *
- * @return [Object] the value of the strand's block
- * @raise [Exception] what the block raised
- * @raise [Ringspun::TerminatedError] when the strand was terminated or cancelled
- * @raise [Ringspun::WrongThreadError] when called from another thread than the machine's
- * @since 0.1.0
- */
-static VALUE strand_await(VALUE self) {
-    rsb_machine *machine;
-    rsb_strand *strand = own_strand(self, &machine);
-    wait_for_end(machine, strand);
-    return rsb_strand_awaited(machine, strand);
-}
-
-/* Waits until the strand has ended; like {#await}, but returns the strand.
- *
- * May switch strands.
- *
- * @return [Strand] self
- * @raise (see #await)
- * @since 0.1.0
- */
-static VALUE strand_join(VALUE self) {
-    strand_await(self);
-    return self;
-}
 
 /* NULL: it has ended, or runs in the parent process. */
 static rs_strand *engine_of(rsb_strand *strand) {
@@ -382,17 +257,6 @@ bool rsb_is_alive(rsb_strand *strand) { return engine_of(strand) != NULL; }
 /* @return [Boolean] true until the strand has ended
  * @since 0.1.0 */
 static VALUE strand_alive_p(VALUE self) { return rsb_is_alive(rsb_strand_get(self)) ? Qtrue : Qfalse; }
-
-/* The error that the strand ended with. Once it was read here, it is not reported any more.
- *
- * @return [Exception, nil]
- * @since 0.1.0 */
-static VALUE strand_error(VALUE self) {
-    rsb_strand *strand = rsb_strand_get(self);
-    if (NIL_P(strand->error)) return Qnil;
-    rsb_unread_read(rsb_machine_any_thread(strand->machine), self);
-    return strand->error;
-}
 
 /* @return [Machine] the machine that runs the strand
  * @since 0.1.0 */
@@ -464,10 +328,7 @@ void rsb_init_strand(void) {
     loaded_features = rb_gv_get("$LOADED_FEATURES"); /* always the same Array */
     rb_global_variable(&loaded_features);
     mIsolation = rb_define_module_under(rsb_mRingspun, "Isolation");
-    rb_define_method(rsb_cStrand, "await", strand_await, 0);
-    rb_define_method(rsb_cStrand, "join", strand_join, 0);
     rb_define_method(rsb_cStrand, "alive?", strand_alive_p, 0);
-    rb_define_method(rsb_cStrand, "error", strand_error, 0);
     rb_define_method(rsb_cStrand, "machine", strand_machine, 0);
     rb_define_method(rsb_cStrand, "state", strand_state, 0);
     rb_define_method(rsb_cStrand, "waits_for", strand_waits_for, 0);

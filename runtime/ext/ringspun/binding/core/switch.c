@@ -486,6 +486,17 @@ void rsb_end_turn(rsb_machine *machine) {
 
 void rsb_yield_resumable(rsb_machine *machine) { yield(machine, true); }
 
+/* Lets every other strand that is ready run once.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @since 0.1.0 */
+static VALUE machine_yield(VALUE self) {
+    rsb_yield(rsb_machine_of(self));
+    return Qnil;
+}
+
 void rsb_init_switch(void) {
     id_transfer = rb_intern("transfer");
     runner_body = rsb_fiber_body(runner_main);
@@ -493,4 +504,5 @@ void rsb_init_switch(void) {
     own_body = rsb_fiber_body(own_fiber_main);
     fiber_error = rb_path2class("FiberError");
     rb_gc_register_address(&fiber_error);
+    rb_define_method(rsb_cMachine, "yield", machine_yield, 0);
 }

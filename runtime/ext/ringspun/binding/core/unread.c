@@ -25,8 +25,33 @@ static VALUE with_unread(void) {
     return machines;
 }
 
+typedef struct {
+    VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
+    VALUE due;                  /* Array of [strand, error, handler or nil]: errors that are due */
+    VALUE reporter;             /* the strand that reports them, or is about to; or nil */
+    bool reporter_begun;
+} unread_errors;
+
+static rsb_part part;
+
+static unread_errors *errors_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
+
+static void mark_errors(rsb_machine *machine) {
+    unread_errors *errors = errors_of(machine);
+    rb_gc_mark(errors->unread);
+    rb_gc_mark(errors->due);
+    rb_gc_mark(errors->reporter);
+}
+
+void rsb_unread_open(rsb_machine *machine) {
+    unread_errors *errors = errors_of(machine);
+    errors->reporter = Qnil;
+    errors->unread = rb_hash_new();
+    errors->due = rb_ary_new();
+}
+
 static bool has_any(const rsb_machine *machine) {
-    return RHASH_SIZE(machine->unread) > 0 || RARRAY_LEN(machine->due) > 0;
+    return RHASH_SIZE(errors_of(machine)->unread) > 0 || RARRAY_LEN(errors_of(machine)->due) > 0;
 }
 
 /* --- which are due --- */
@@ -47,7 +72,8 @@ static int look_at(VALUE object, VALUE error, VALUE argument) {
     bool all = search->now_ns == RS_NEVER;
     if (all || due_ns <= search->now_ns) {
         if (search->take) {
-            rb_ary_push(search->machine->due, rb_ary_new_from_args(3, object, error, rsb_run_on_error(strand->supervisor)));
+            VALUE entry = rb_ary_new_from_args(3, object, error, rsb_run_on_error(strand->supervisor));
+            rb_ary_push(errors_of(search->machine)->due, entry);
             strand->reported = true;
             return ST_CONTINUE;
         }
@@ -59,13 +85,13 @@ static int look_at(VALUE object, VALUE error, VALUE argument) {
 
 static int64_t search_due(rsb_machine *machine, int64_t now_ns, bool take) {
     due_search search = {machine, now_ns, RS_NEVER, take, Qnil};
-    rb_hash_foreach(machine->unread, look_at, (VALUE)&search);
+    rb_hash_foreach(errors_of(machine)->unread, look_at, (VALUE)&search);
     return search.next_ns;
 }
 
 static void make_all_due(rsb_machine *machine) {
     search_due(machine, RS_NEVER, true);
-    machine->unread = rb_hash_new();
+    errors_of(machine)->unread = rb_hash_new();
     if (machine->open) rs_timer_clear(&machine->engine.timers, &machine->engine.reminder);
 }
 
@@ -73,7 +99,7 @@ static void make_all_due(rsb_machine *machine) {
 static VALUE machine_make_due(VALUE self, VALUE run) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     due_search search = {machine, RS_NEVER, RS_NEVER, true, run};
-    rb_hash_foreach(machine->unread, look_at, (VALUE)&search);
+    rb_hash_foreach(errors_of(machine)->unread, look_at, (VALUE)&search);
     return Qnil;
 }
 
@@ -91,21 +117,23 @@ static VALUE run_reporter(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine));
 /* There is one reporter at a time, and it may be running. A reporter that was cancelled before its first turn has ended without a
  * report, and is replaced. */
 static void prepare_reporter(rsb_machine *machine) {
-    bool begun = machine->reporter_begun && !NIL_P(machine->reporter);
-    if (!NIL_P(machine->reporter) && !(begun && rsb_strand_data(machine->reporter)->done)) return;
-    machine->reporter = rsb_strand_prepare(machine, rb_proc_new(run_reporter, machine->self));
-    machine->reporter_begun = false;
+    unread_errors *errors = errors_of(machine);
+    bool begun = errors->reporter_begun && !NIL_P(errors->reporter);
+    if (!NIL_P(errors->reporter) && !(begun && rsb_strand_data(errors->reporter)->done)) return;
+    errors->reporter = rsb_strand_prepare(machine, rb_proc_new(run_reporter, machine->self));
+    errors->reporter_begun = false;
 }
 
 /* If there can be no strand now, the reminder tries again. Allocates nothing. */
 static void begin_reporter(rsb_machine *machine) {
-    if (NIL_P(machine->reporter) || machine->reporter_begun) return;
-    machine->reporter_begun = rsb_strand_begin_next(machine, rsb_strand_data(machine->reporter));
-    if (!machine->reporter_begun) remind(machine, rs_now(&machine->engine) + REPORT_AFTER_NS);
+    unread_errors *errors = errors_of(machine);
+    if (NIL_P(errors->reporter) || errors->reporter_begun) return;
+    errors->reporter_begun = rsb_strand_begin_next(machine, rsb_strand_data(errors->reporter));
+    if (!errors->reporter_begun) remind(machine, rs_now(&machine->engine) + REPORT_AFTER_NS);
 }
 
 static void replace_reporter(rsb_machine *machine, int64_t next_ns) {
-    machine->reporter = Qnil;
+    errors_of(machine)->reporter = Qnil;
     if (next_ns == RS_NEVER) return;
     prepare_reporter(machine);
     remind(machine, next_ns);
@@ -115,7 +143,7 @@ static VALUE end_of_reporter(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     rsb_notice_fork(machine);
     int64_t now_ns = rs_now(&machine->engine);
-    replace_reporter(machine, RARRAY_LEN(machine->due) > 0 ? now_ns : search_due(machine, now_ns, false));
+    replace_reporter(machine, RARRAY_LEN(errors_of(machine)->due) > 0 ? now_ns : search_due(machine, now_ns, false));
     return Qnil;
 }
 
@@ -123,14 +151,14 @@ static VALUE run_reporter(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine)) {
     return rb_ensure(report_due, machine, end_of_reporter, machine);
 }
 
-void rsb_unread_due(rs_machine *engine) {
+static void on_reminder(rs_machine *engine) {
     rsb_machine *machine = engine->user;
     int64_t now_ns = rs_now(engine), next_ns = search_due(machine, now_ns, false);
-    if (RARRAY_LEN(machine->due) > 0 || next_ns <= now_ns) begin_reporter(machine);
+    if (RARRAY_LEN(errors_of(machine)->due) > 0 || next_ns <= now_ns) begin_reporter(machine);
     else if (next_ns != RS_NEVER) remind(machine, next_ns);
 }
 
-bool rsb_is_reporter(const rsb_machine *machine, const rsb_strand *strand) { return strand->self == machine->reporter; }
+bool rsb_is_reporter(const rsb_machine *machine, const rsb_strand *strand) { return strand->self == errors_of(machine)->reporter; }
 
 void rsb_reporter_failed(rsb_machine *machine) {
     replace_reporter(machine, rs_now(&machine->engine) + REPORT_AFTER_NS);
@@ -144,12 +172,12 @@ static void note_machine(rsb_machine *machine) {
 
 void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, bool held) {
     note_machine(machine);
-    bool too_many = RHASH_SIZE(machine->unread) >= UNREAD_MAX && !awaited;
+    bool too_many = RHASH_SIZE(errors_of(machine)->unread) >= UNREAD_MAX && !awaited;
     if (too_many) make_all_due(machine);
     prepare_reporter(machine);
     bool may_be_read = held || awaited;
     strand->due_at_ns = rs_now(&machine->engine) + (may_be_read ? REPORT_AFTER_NS : 0);
-    rb_hash_aset(machine->unread, rsb_strand_show(strand), strand->error);
+    rb_hash_aset(errors_of(machine)->unread, rsb_strand_show(strand), strand->error);
     if (!may_be_read || too_many) begin_reporter(machine);
     if (may_be_read) remind(machine, strand->due_at_ns);
 }
@@ -157,13 +185,13 @@ void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, boo
 void rsb_unread_report(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler) {
     note_machine(machine);
     prepare_reporter(machine);
-    rb_ary_push(machine->due, rb_ary_new_from_args(3, strand, error, handler));
+    rb_ary_push(errors_of(machine)->due, rb_ary_new_from_args(3, strand, error, handler));
     begin_reporter(machine);
 }
 
 void rsb_unread_read(rsb_machine *machine, VALUE strand) {
     rsb_strand_data(strand)->read = true;
-    rb_hash_delete(machine->unread, strand);
+    rb_hash_delete(errors_of(machine)->unread, strand);
 }
 
 static int take_one(VALUE strand, VALUE error, VALUE errors) {
@@ -174,15 +202,15 @@ static int take_one(VALUE strand, VALUE error, VALUE errors) {
 
 VALUE rsb_unread_take_all(rsb_machine *machine) {
     VALUE errors = rb_ary_new();
-    rb_hash_foreach(machine->unread, take_one, errors);
-    rb_hash_clear(machine->unread);
+    rb_hash_foreach(errors_of(machine)->unread, take_one, errors);
+    rb_hash_clear(errors_of(machine)->unread);
     return errors;
 }
 
-void rsb_unread_forked(rsb_machine *machine) {
-    rb_hash_clear(machine->unread);
-    rb_ary_clear(machine->due);
-    machine->reporter = Qnil;
+static void unread_forked(rsb_machine *machine, rsb_strand *survivor) {
+    rb_hash_clear(errors_of(machine)->unread);
+    rb_ary_clear(errors_of(machine)->due);
+    errors_of(machine)->reporter = Qnil;
 }
 
 /* --- reporting them --- */
@@ -192,9 +220,9 @@ void rsb_unread_forked(rsb_machine *machine) {
 static VALUE machine_next_unread(VALUE self, VALUE all) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     if (RTEST(all)) make_all_due(machine);
-    else if (RARRAY_LEN(machine->due) == 0) search_due(machine, rs_now(&machine->engine), true);
-    while (RARRAY_LEN(machine->due) > 0) {
-        VALUE entry = rb_ary_shift(machine->due);
+    else if (RARRAY_LEN(errors_of(machine)->due) == 0) search_due(machine, rs_now(&machine->engine), true);
+    while (RARRAY_LEN(errors_of(machine)->due) > 0) {
+        VALUE entry = rb_ary_shift(errors_of(machine)->due);
         rsb_strand *strand = rsb_strand_data(RARRAY_AREF(entry, 0));
         bool of_scope = RTEST(RARRAY_AREF(entry, 2)) && !rsb_is_run(strand->supervisor);
         if (of_scope || !strand->read) return entry; /* else somebody has joined it since */
@@ -206,7 +234,7 @@ static VALUE machine_next_unread(VALUE self, VALUE all) {
 static VALUE machine_keep_unreported(VALUE self, VALUE strand, VALUE error) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     note_machine(machine);
-    rb_ary_push(machine->due, rb_ary_new_from_args(3, strand, error, Qfalse));
+    rb_ary_push(errors_of(machine)->due, rb_ary_new_from_args(3, strand, error, Qfalse));
     return Qnil;
 }
 
@@ -249,7 +277,11 @@ static VALUE report_all_unread(VALUE class) {
     return Qnil;
 }
 
+static rsb_part part = {.data_size = sizeof(unread_errors), .mark = mark_errors, .forked = unread_forked};
+
 void rsb_init_unread(void) {
+    rsb_register_part(&part);
+    rsb_driver.on_reminder = on_reminder;
     with_unread_key = rb_ractor_local_storage_value_newkey();
     rb_define_private_method(rsb_cMachine, "make_due", machine_make_due, 1);
     rb_define_private_method(rsb_cMachine, "next_unread", machine_next_unread, 1);
