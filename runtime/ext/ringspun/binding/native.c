@@ -6,8 +6,6 @@
 
 #include <ruby/ractor.h>
 
-VALUE rsb_mRingspun;
-
 /* Names of which functions make symbols at their first call. Two ractors that make one at the same time may get two different
  * symbols (seen on CRuby 3.3 and 3.4), so all are made before there is a second ractor. */
 static const char *const symbols[] = {
@@ -29,7 +27,6 @@ void Init_native(void) {
     /* Ractors run these functions in parallel, without a common GVL. So all global variables of the binding are set here, before
      * there is a second ractor, and only read later. */
     rb_ext_ractor_safe(true);
-    rsb_mRingspun = rb_define_module("Ringspun");
     rsb_init_errors();
     rsb_init_values();
     rsb_init_pinned();
@@ -61,15 +58,34 @@ void Init_native(void) {
     rsb_init_io();
     rsb_init_socket();
     rsb_init_scheduler();
+    rsb_init_scheduler_close();
+    rsb_init_scheduler_io();
+    rsb_init_scheduler_sort();
+    rsb_init_scheduler_select();
+    rsb_init_scheduler_calls();
     rsb_init_simulation();
     rsb_init_inspector();
     rsb_init_evaluation();
+    rsb_init_evaluation_data();
+    rsb_init_frames();
+    rsb_init_select_sources();
     rsb_init_concurrent_proc();
+    rsb_init_current();
+    rsb_init_await();
+    rsb_init_conclude();
     rsb_init_start();
+    rsb_init_call();
+    rsb_init_scope_concurrently();
     rsb_init_readiness();
     rsb_init_stream();
+    rsb_init_stream_tls();
+    rsb_init_stream_read();
+    rsb_init_stream_write();
+    rsb_init_stream_copy();
+    rsb_init_stream_open();
     rsb_init_inotify();
     rsb_init_selector();
+    rsb_init_select();
     rsb_init_channel();
     rsb_init_api();
     rsb_make_first_buffer();

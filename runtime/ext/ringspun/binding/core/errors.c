@@ -1,8 +1,7 @@
-/* errors: the tree of Ringspun::Error, and the error that the result of an op becomes. */
+/* errors: the module Ringspun and the tree of Ringspun::Error. */
 #include "inner.h"
 
-#include <errno.h>
-
+VALUE rsb_mRingspun;
 VALUE rsb_eError, rsb_eUsage, rsb_eClosed, rsb_eWrongThread, rsb_eTimeout, rsb_eLimit, rsb_eDeadlock, rsb_eTerminated,
     rsb_eCancelled, rsb_eUnsupported;
 
@@ -14,23 +13,6 @@ VALUE rsb_error(VALUE class, const char *format, ...) {
     return rb_exc_new_str(class, message);
 }
 
-void rsb_fail(int64_t result, const char *what, int fd) {
-    if (result == RS_NO_MEMORY) rsb_fail_memory();
-    if (result == RS_LOST) {
-        rb_raise(rsb_eUnsupported, "%s: %s, and this machine can wait for no input and no output any more; allow the call, or take "
-                 "the other backend (backend:, RINGSPUN_BACKEND)", what, rsb_existing()->engine.refusal_text);
-    }
-    int error = (int)-result;
-    if (error == EBADF) {
-        rb_raise(rsb_eClosed, "%s: descriptor %d is not open (any more); pass one that is, and close it through "
-                 "Machine#close only when nobody uses it", what, fd);
-    }
-    if (error == EOPNOTSUPP) {
-        rb_raise(rsb_eUnsupported, "%s: not supported on descriptor %d", what, fd);
-    }
-    rb_syserr_fail(error, what);
-}
-
 /* exit, a signal, and most other errors that are no StandardError end the program and not just the strand. */
 bool rsb_concerns_root(VALUE error) {
     return !rb_obj_is_kind_of(error, rb_eStandardError) && !rb_obj_is_kind_of(error, rb_eScriptError) &&
@@ -40,6 +22,7 @@ bool rsb_concerns_root(VALUE error) {
 void rsb_suppress(VALUE error, VALUE others) { rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, error, others); }
 
 void rsb_init_errors(void) {
+    rsb_mRingspun = rb_define_module("Ringspun");
     rsb_eError = rb_define_class_under(rsb_mRingspun, "Error", rb_eStandardError);
     rsb_eUsage = rb_define_class_under(rsb_mRingspun, "UsageError", rsb_eError);
     rsb_eClosed = rb_define_class_under(rsb_mRingspun, "ClosedError", rsb_eError);

@@ -1,5 +1,8 @@
-/* raise: what a wait raises that ended without its value, and in which strand interrupts of the thread are raised. */
+/* raise: what a wait raises that ended without its value, or an op without its result, and in which strand interrupts of the thread are
+ * raised. */
 #include "inner.h"
+
+#include <errno.h>
 
 rsb_strand *rsb_root_of(rsb_machine *machine) {
     rs_strand *root = rs_root(&machine->engine);
@@ -175,4 +178,21 @@ void rsb_raise_result(VALUE error) {
         rsb_raise_wake(machine, RS_WAKE_CANCEL);
     }
     rb_exc_raise(error);
+}
+
+void rsb_fail(int64_t result, const char *what, int fd) {
+    if (result == RS_NO_MEMORY) rsb_fail_memory();
+    if (result == RS_LOST) {
+        rb_raise(rsb_eUnsupported, "%s: %s, and this machine can wait for no input and no output any more; allow the call, or take "
+                 "the other backend (backend:, RINGSPUN_BACKEND)", what, rsb_existing()->engine.refusal_text);
+    }
+    int error = (int)-result;
+    if (error == EBADF) {
+        rb_raise(rsb_eClosed, "%s: descriptor %d is not open (any more); pass one that is, and close it through "
+                 "Machine#close only when nobody uses it", what, fd);
+    }
+    if (error == EOPNOTSUPP) {
+        rb_raise(rsb_eUnsupported, "%s: not supported on descriptor %d", what, fd);
+    }
+    rb_syserr_fail(error, what);
 }

@@ -1,24 +1,9 @@
-/* evaluation: Ringspun::Evaluation, the handle to a run of a concurrent proc. What the files of this room share.
- *
- * A run is a frame (frames.h). The handle is made when the program first asks for it. From then on frame and handle point to each
- * other until the run ends. So a call that does not wait makes no object, unless the program asks for its handle.
- *
- * What it has of the engine (engine/procs/evaluation.h) is its state, its result, and who waits for it.
- */
+/* evaluation: what the files of this room share. */
 #ifndef RINGSPUN_EVALUATION_H
 #define RINGSPUN_EVALUATION_H
 
 #include "frames.h"
-
-typedef struct rsb_evaluation {
-    rs_evaluation engine;
-    VALUE machine;
-    VALUE proc;
-    VALUE strand;               /* OF_STRAND */
-    VALUE data;                 /* Hash, or nil */
-    struct rsb_frame *frame;    /* NULL: it does not run */
-    uint32_t fork_count;
-} rsb_evaluation;
+#include "handle.h"
 
 extern VALUE rsb_cEvaluation, rsb_cConcurrentProc, rsb_eEvaluation;
 
@@ -28,41 +13,38 @@ typedef struct {
     VALUE timeout_result;       /* Qundef: a timeout raises */
 } rsb_limit;
 
-/* Of an object that is known to be one. */
-static inline rsb_evaluation *rsb_evaluation_data(VALUE object) { return RTYPEDDATA_GET_DATA(object); }
-
-/* Of a handle, if there is one: 0 is none. */
-static inline bool rsb_is_concluded(VALUE object) { return object && rs_is_concluded(&rsb_evaluation_data(object)->engine); }
-static inline void rsb_conclude(rsb_machine *machine, VALUE object, VALUE result) {
-    if (object) rs_evaluation_conclude(&machine->engine, &rsb_evaluation_data(object)->engine, result);
-}
-
-/* evaluation.c */
+/* await.c */
 int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit);
 VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit);
 /* Called before a wait that Evaluation#resume! may end; the second after it: true if #resume! has ended it. */
 void rsb_resumable(rsb_machine *machine);
 bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value);
+/* Awaits an object that is the evaluation of a run; returns any other object. */
+VALUE rsb_result_of_run(VALUE object);
+
+/* evaluation.c */
 bool rsb_is_evaluation(VALUE object);
+/* True: it is the evaluation of a strand, and of no run. */
+bool rsb_is_of_strand(const rsb_evaluation *evaluation);
 rsb_evaluation *rsb_evaluation_get(VALUE object);
 /* Its machine, which this thread must run. In a forked child, concludes an evaluation that runs in the parent. */
 rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation);
 VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rs_evaluation_state state);
-VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
+/* The same in two steps, between which the handle gets its frame: a subclass of the program may have an initialize, which may also
+ * wait. */
+VALUE rsb_evaluation_make(rsb_machine *machine, VALUE proc, VALUE class, rs_evaluation_state state);
+VALUE rsb_evaluation_initialize(VALUE self);
 /* Somebody gets its result. Where that is an error, a subclass that has a method `error_read` is told. */
 void rsb_evaluation_read(VALUE self);
-/* Awaits an object that is the evaluation of a run; returns any other object. */
-VALUE rsb_result_of_run(VALUE object);
-/* evaluation_data.c */
-void rsb_init_evaluation_data(void);
 
-/* scope_concurrently.c */
-void rsb_init_scope_concurrently(void);
+/* current.c */
+VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
+/* Of the code that runs. */
+VALUE rsb_evaluation_here(rsb_machine *machine);
 
 /* select_sources.c */
 /* Its source for selectors, made by the first call. It must not be concluded. */
 rs_source *rsb_evaluation_source(rsb_evaluation *evaluation);
-void rsb_init_select_sources(void);
 
 /* concurrent_proc.c */
 /* The class of the evaluations of that proc's runs. */

@@ -1,4 +1,5 @@
-#include "evaluation.h"
+#include "frames.h"
+#include "handle.h"
 
 static rsb_part part;
 

@@ -37,6 +37,4 @@ rsb_frame *rsb_frame_here(rsb_machine *machine);
 bool rsb_frame_goes_on(const rsb_frame *frame);
 bool rsb_frame_is_of(const rsb_frame *frame, const rsb_strand *strand);
 
-void rsb_init_frames(void);
-
 #endif

@@ -303,7 +303,6 @@ static rsb_part part = {.mark = starts_mark};
 
 void rsb_init_start(void) {
     rsb_register_part(&part);
-    rsb_init_scope_concurrently();
     rb_gc_register_address(&traced_class);
     rb_define_private_method(rb_singleton_class(rsb_cConcurrentProc), "trace=", proc_set_trace, 1);
 }

@@ -19,12 +19,6 @@
 /* The most bytes of one op. */
 #define PIECE_MAX (1u << 20)
 
-void rsb_fail_closed(void) {
-    rsb_machine *machine = rsb_existing();
-    if (machine) rsb_leave_hook(machine);
-    rb_raise(rb_eIOError, "stream closed in another strand");
-}
-
 /* Objects that are no IO and only have a `fileno` have no timeout. */
 static VALUE timeout_of(VALUE io) { return RB_TYPE_P(io, T_FILE) ? rb_io_timeout(io) : Qnil; }
 
@@ -570,7 +564,6 @@ static VALUE most_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE o
 }
 
 void rsb_init_scheduler_io(void) {
-    rsb_init_scheduler_sort();
     rb_define_method(rsb_cScheduler, "io_wait", scheduler_io_wait, 3);
     VALUE length_first = rb_define_module_under(rsb_cScheduler, "LengthFirst");
     rb_define_method(length_first, "io_read", least_read, 4);

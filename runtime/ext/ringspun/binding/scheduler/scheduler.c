@@ -468,6 +468,17 @@ static VALUE scheduler_fiber_interrupt(VALUE self, VALUE target, VALUE exception
     return Qtrue;
 }
 
+void rsb_fail_closed(void) {
+    rsb_machine *machine = rsb_existing();
+    if (machine) rsb_leave_hook(machine);
+    rb_raise(rb_eIOError, "stream closed in another strand");
+}
+
+void rsb_fail_outside_time(const char *hook) {
+    rb_raise(rsb_eUnsupported, "%s: a simulation has no time in which an IO of the system could become ready, because its own is "
+             "virtual; wait without a limit, or use Machine#pipe or #socketpair", hook);
+}
+
 void rsb_init_scheduler(void) {
     rsb_register_part(&part);
     id_blocking = rb_intern("blocking");
@@ -490,8 +501,4 @@ void rsb_init_scheduler(void) {
     rb_define_method(rsb_cScheduler, "timeout_after", scheduler_timeout_after, -1);
     rb_define_method(rsb_cScheduler, "fiber", scheduler_fiber, 0);
     rb_define_method(rsb_cScheduler, "fiber_interrupt", scheduler_fiber_interrupt, 2);
-    rsb_init_scheduler_close();
-    rsb_init_scheduler_io();
-    rsb_init_scheduler_select();
-    rsb_init_scheduler_calls();
 }

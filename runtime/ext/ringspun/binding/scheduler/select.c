@@ -183,11 +183,6 @@ static VALUE end_waiting(VALUE argument) {
     return Qnil;
 }
 
-void rsb_fail_outside_time(const char *hook) {
-    rb_raise(rsb_eUnsupported, "%s: a simulation has no time in which an IO of the system could become ready, because its own is "
-             "virtual; wait without a limit, or use Machine#pipe or #socketpair", hook);
-}
-
 /* In a simulation, where all IO objects are real. */
 static VALUE wait_outside(selection *s) {
     if (s->deadline_ns != RS_NEVER) rsb_fail_outside_time("io_select");

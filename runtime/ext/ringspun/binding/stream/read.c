@@ -559,6 +559,15 @@ static VALUE stream_each_chunk(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
+bool rsb_stream_look(VALUE self, int *fd) {
+    rsb_machine *machine;
+    rsb_stream *stream = rsb_stream_get(self, &machine);
+    if (rs_buffer_len(&stream->in) > stream->to_skip || stream->ended) return true;
+    if (stream->tls && !stream->reading && !rsb_tls_is_empty(machine, stream)) return true;
+    *fd = rsb_stream_fd(machine, stream);
+    return false;
+}
+
 void rsb_init_stream_read(void) {
     option_names[0] = rb_intern("limit");
     option_names[1] = rb_intern("chomp");

@@ -21,6 +21,7 @@ typedef struct {
     VALUE io;                   /* Integer or IO */
     VALUE shown;                /* the IO that #to_io has made; nil: none */
     rsb_tls *tls;               /* the TLS session; NULL: plain bytes */
+    VALUE tls_socket;           /* whose session it is; or nil */
     rs_buffer in;
     rs_source watched;          /* for selectors: bytes that another strand has left in `in` */
     size_t searched;            /* at none of so many first bytes of `in` begins the mark `searched_for` */
@@ -48,10 +49,10 @@ extern VALUE rsb_cStream;
 /* For selectors. */
 bool rsb_is_stream(VALUE object);
 rs_source *rsb_stream_source(VALUE self);
-/* True: there are bytes to read, or the stream has ended. False: wait for its descriptor, `*fd`. Raises if it is closed. */
+/* read.c: true: there are bytes to read, or the stream has ended. False: wait for its descriptor, `*fd`. Raises if it is closed. */
 bool rsb_stream_look(VALUE self, int *fd);
 
-/* True if #to_io of a stream of this machine has made that IO, and the stream has bytes to read, or has ended. */
+/* open.c: true if #to_io of a stream of this machine has made that IO, and the stream has bytes to read, or has ended. */
 bool rsb_stream_holds(const rsb_machine *machine, VALUE io);
 
 /* The stream in any state. */
@@ -109,12 +110,14 @@ void rsb_stream_drain(rsb_machine *machine, rsb_stream *stream, VALUE timeout);
 /* Ends the op in flight, if there is one, and waits for that; bytes that it has not sent are dropped. */
 void rsb_write_queue_end_op(rsb_machine *machine, rs_write_queue *write_queue);
 
-/* Raises the error of the kernel (rsb_refused) or of TLS, or a ClosedError if the descriptor was closed without the stream. */
+/* tls.c: raises the error of the kernel (rsb_refused) or of TLS, or a ClosedError if the descriptor was closed without the stream. */
 NORETURN(void rsb_stream_refused(rsb_machine *machine, rsb_stream *stream, int64_t result, const char *what, int fd));
 
 void rsb_init_stream(void);
 void rsb_init_stream_read(void);
 void rsb_init_stream_write(void);
 void rsb_init_stream_copy(void);
+void rsb_init_stream_tls(void);
+void rsb_init_stream_open(void);
 
 #endif

@@ -67,7 +67,6 @@ static _Atomic(const library *) found;
 #define LIB (atomic_load_explicit(&found, memory_order_relaxed))
 
 struct rsb_tls {
-    VALUE socket;
     void *ssl;                  /* the SSL of the socket */
     uint32_t forks;             /* rsb_forks when it was made: only that process may use the session */
     int64_t error;              /* the first final error: libssl is not called any more; 0: none */
@@ -231,15 +230,21 @@ int64_t rsb_tls_end(rsb_tls *tls, uint32_t *events) {
 bool rsb_tls_has_ended(const rsb_tls *tls) { return tls->said_end; }
 
 /* Its peer's fault, but for a session that a forked child uses. */
-void rsb_tls_fail(const rsb_stream *stream, const char *what) {
+NORETURN(static void fail_by_session(const rsb_stream *stream, const char *what));
+static void fail_by_session(const rsb_stream *stream, const char *what) {
     const rsb_tls *tls = stream->tls;
     VALUE class = rb_const_get(rsb_mRingspun, rb_intern(tls->truncated ? "TruncatedStreamError" : "TLSSessionError"));
     rsb_stream_blame(tls->forks == rsb_forks ? stream : NULL, rsb_error(class, "%s: %s", what, tls->failure));
 }
 
-/* --- a stream gets one --- */
+void rsb_stream_refused(rsb_machine *machine, rsb_stream *stream, int64_t result, const char *what, int fd) {
+    if (result == -EBADF) rsb_stream_fd(machine, stream);
+    if (rsb_stream_says_gone(result)) rsb_stream_blame(stream, rb_syserr_new((int)-result, what));
+    if (result == -EPROTO && stream->tls) fail_by_session(stream, what);
+    rsb_refused(machine, result, what, fd);
+}
 
-void rsb_tls_mark(const rsb_tls *tls) { rb_gc_mark(tls->socket); }
+/* --- a stream gets one --- */
 
 static void check_world(const rsb_machine *machine) {
     if (!rs_is_simulated(&machine->engine)) return;
@@ -284,7 +289,7 @@ static VALUE stream_begin_tls(VALUE self) {
 
 static void use(rsb_stream *stream, VALUE socket, void *ssl) {
     rsb_tls *tls = stream->tls = ZALLOC(rsb_tls);
-    tls->socket = socket;
+    stream->tls_socket = socket;
     tls->ssl = ssl;
     tls->forks = rsb_forks;
     tls->handshake_bytes = LIB->BIO_number_read(LIB->SSL_get_rbio(ssl));
@@ -318,10 +323,7 @@ void rsb_tls_adopt(rsb_machine *machine, rsb_stream *stream, VALUE socket) {
     }
 }
 
-static VALUE stream_tls_socket(VALUE self) {
-    const rsb_tls *tls = rsb_stream_peek(self)->tls;
-    return tls ? tls->socket : Qnil;
-}
+static VALUE stream_tls_socket(VALUE self) { return rsb_stream_peek(self)->tls_socket; }
 
 /* The server name that the client has sent (SNI); whether the kernel encrypts written bytes, and decrypts read ones (kTLS). */
 static VALUE stream_tls_facts(VALUE self) {

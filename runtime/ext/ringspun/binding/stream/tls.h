@@ -13,7 +13,7 @@ VALUE rsb_tls_io(rsb_machine *machine, VALUE socket);
 void rsb_tls_adopt(rsb_machine *machine, rsb_stream *stream, VALUE socket);
 
 /* Returns how many bytes were read, 0 at the end of the session, -EAGAIN with the `events` to poll for, or -errno. For -EPROTO,
- * rsb_tls_fail raises the reason. */
+ * rsb_stream_refused raises the reason. */
 int64_t rsb_tls_read(rsb_tls *tls, void *bytes, size_t len, uint32_t *events);
 
 /* Reads into the stream's buffer. True: there are no bytes, so a selector must wait for the descriptor. No strand may be
@@ -35,9 +35,5 @@ bool rsb_tls_has_ended(const rsb_tls *tls);
 bool rsb_tls_sweep(rsb_tls *tls);
 /* Whether bytes have come since the handshake. */
 bool rsb_tls_has_heard(const rsb_tls *tls);
-
-NORETURN(void rsb_tls_fail(const rsb_stream *stream, const char *what));
-void rsb_tls_mark(const rsb_tls *tls);
-void rsb_init_stream_tls(void);
 
 #endif

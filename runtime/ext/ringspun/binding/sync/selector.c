@@ -375,5 +375,4 @@ void rsb_init_selector(void) {
     rb_define_method(rsb_cSelector, "closed?", selector_closed_p, 0);
     rb_define_method(rsb_cSelector, "size", selector_size_of, 0);
     rsb_init_results();
-    rsb_init_select();
 }

@@ -25,6 +25,5 @@ void rsb_selector_add(rsb_selector *s, VALUE source);
 
 extern VALUE rsb_cSelector;
 
-void rsb_init_select(void);
 
 #endif
