@@ -31,20 +31,3 @@ rs_strand *rs_list_first(const rs_machine *machine, const rs_list *list) {
     RS_CHECK((list->head == 0) == (list->len == 0));
     return list->head ? rs_strand_at(&machine->strands, list->head - 1) : NULL;
 }
-
-rs_id rs_list_wake_first(rs_machine *machine, rs_list *list, int64_t result) {
-    rs_strand *strand = rs_list_first(machine, list);
-    if (!strand) return RS_NO_ID;
-    RS_CHECK(strand->waiter.list == list && strand->waiter.previous == 0);
-    rs_id id = rs_strand_id(strand);
-    bool accepted = rs_wake(machine, id, strand->ticket, RS_WAKE_VALUE, result);
-    RS_CHECK(accepted);
-    return id;
-}
-
-uint32_t rs_list_wake_all(rs_machine *machine, rs_list *list, int64_t result) {
-    uint32_t count = 0;
-    while (rs_list_wake_first(machine, list, result) != RS_NO_ID) count++;
-    RS_CHECK(list->tail == 0 && list->len == 0);
-    return count;
-}

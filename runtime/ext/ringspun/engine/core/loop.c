@@ -1,4 +1,5 @@
-#include "core/loop.h"
+/* loop: decides which strand runs next, and when it is time to look at the backend, the inbox and the timers (rs_next). */
+#include "core/run.h"
 
 /* A poll costs about as much as six resumes: after this many it is noise, and a ready socket still waits microseconds. */
 #define RESUMES_PER_POLL 61

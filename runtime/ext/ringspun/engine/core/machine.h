@@ -182,6 +182,12 @@ static inline rs_strand *rs_running(const rs_machine *machine) {
     return machine->runs;
 }
 
+/* The running strand has parked, or yields: with its next op the next turn begins. */
+static inline void rs_turn_end(rs_turn *turn) {
+    turn->ops = 0;
+    turn->over = false;
+}
+
 static inline bool rs_is_root(const rs_machine *machine, const rs_strand *strand) {
     return rs_strand_id(strand) == machine->root;
 }

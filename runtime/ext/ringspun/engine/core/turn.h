@@ -23,12 +23,6 @@ typedef struct {
     int64_t timed_from_ns;      /* 0: time does not count yet */
 } rs_turn;
 
-/* The running strand has parked, or yields: with its next op the next turn begins. */
-static inline void rs_turn_end(rs_turn *turn) {
-    turn->ops = 0;
-    turn->over = false;
-}
-
 /* Counts one more op that may not park. True: before it the others are to run. */
 bool rs_turn_ends(struct rs_machine *machine);
 

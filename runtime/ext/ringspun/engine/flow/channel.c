@@ -1,11 +1,20 @@
 #include "flow/channel.h"
 
 #include "core/machine.h"
-#include "flow/select.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+typedef struct channel_observer {
+    rs_watch_observer of_watch; /* first */
+    rs_link link;               /* in the channel's list, if it is in line */
+    rs_channel *channel;
+    rs_machine *machine;
+    rs_watch *watch;            /* its machine's thread alone; NULL: it has gone */
+    bool for_places;
+    bool in_line;               /* the channel knows of it */
+} channel_observer;
 
 /* From the process that loaded the engine to this one. */
 static uint32_t forks;
@@ -27,7 +36,7 @@ static void forget_parent(rs_channel *channel) {
     channel->forks = forks;
     channel->poppers = channel->pushers = channel->served = (rs_channel_line){0};
     channel->on_their_way = 0;
-    RS_EACH_LINKED(&channel->observers, rs_channel_observer, link, observer) {
+    RS_EACH_LINKED(&channel->observers, channel_observer, link, observer) {
         RS_CHECK(observer->in_line);
         observer->in_line = false;
     }
@@ -114,14 +123,14 @@ static void end_wait(rs_channel *channel, rs_machine *here, rs_channel_waiter *w
 }
 
 static void notify_observers(rs_channel *channel, rs_machine *here, bool for_places) {
-    RS_EACH_LINKED(&channel->observers, rs_channel_observer, link, observer) {
+    RS_EACH_LINKED(&channel->observers, channel_observer, link, observer) {
         RS_CHECK(observer->in_line && observer->channel == channel);
-        if (observer->for_places != for_places || observer->notified) continue;
+        if (observer->for_places != for_places || observer->of_watch.notified) continue;
         if (observer->machine == here) {
             rs_watch_ready(observer->watch);
             continue;
         }
-        observer->notified = true;
+        observer->of_watch.notified = true;
         rs_send(observer->machine, message_of(RS_MESSAGE_READY, RS_NO_ID, (uintptr_t)observer));
     }
 }
@@ -431,26 +440,40 @@ static void end_waiters(rs_machine *machine) {
 
 /* --- observers --- */
 
-rs_channel_observer *rs_channel_observe(rs_channel *channel, rs_watch *watch, bool for_places) {
+static void forget(rs_watch_observer *of_watch) {
+    channel_observer *observer = (channel_observer *)of_watch;
+    RS_CHECK(observer->channel != NULL);
+    rs_channel *channel = observer->channel;
+    lock(channel);
+    if (observer->in_line) rs_links_remove(&channel->observers, &observer->link);
+    observer->in_line = false;
+    bool notified = observer->of_watch.notified;
+    observer->watch = NULL;
+    unlock_and_release(channel);
+    observer->channel = NULL;
+    if (!notified) free(observer); /* else when its message is there */
+}
+
+void rs_channel_observe(rs_channel *channel, rs_watch *watch, bool for_places) {
     RS_CHECK(watch->observer == NULL && watch->selector->machine != NULL);
-    rs_channel_observer *observer = rs_alloc(sizeof(*observer));
-    *observer = (rs_channel_observer){.channel = channel, .machine = watch->selector->machine, .watch = watch,
-                                      .for_places = for_places};
-    watch->observer = observer;
+    channel_observer *observer = rs_alloc(sizeof(*observer));
+    *observer = (channel_observer){.of_watch.forget = forget, .channel = channel, .machine = watch->selector->machine,
+                                      .watch = watch, .for_places = for_places};
+    watch->observer = &observer->of_watch;
     lock(channel);
     channel->references++;
     unlock(channel);
-    return observer;
 }
 
-static void stand_by(rs_channel *channel, rs_channel_observer *observer) {
+static void stand_by(rs_channel *channel, channel_observer *observer) {
     RS_CHECK(observer->channel == channel && observer->watch != NULL);
     if (observer->in_line) return;
     observer->in_line = true;
     rs_links_prepend(&channel->observers, &observer->link);
 }
 
-rs_channel_answer rs_channel_look(rs_channel_observer *observer, uint64_t *value) {
+rs_channel_answer rs_channel_look(rs_watch_observer *of_watch, uint64_t *value) {
+    channel_observer *observer = (channel_observer *)of_watch;
     RS_CHECK(observer->channel != NULL && observer->watch != NULL);
     RS_CHECK(observer->machine == observer->watch->selector->machine);
     rs_channel *channel = observer->channel;
@@ -462,31 +485,18 @@ rs_channel_answer rs_channel_look(rs_channel_observer *observer, uint64_t *value
     return answer;
 }
 
-void rs_channel_forget(rs_channel_observer *observer) {
-    RS_CHECK(observer->channel != NULL);
-    rs_channel *channel = observer->channel;
-    lock(channel);
-    if (observer->in_line) rs_links_remove(&channel->observers, &observer->link);
-    observer->in_line = false;
-    bool notified = observer->notified;
-    observer->watch = NULL;
-    unlock_and_release(channel);
-    observer->channel = NULL;
-    if (!notified) free(observer); /* else when its message is there */
-}
-
 /* --- the part --- */
 
 static void on_ready(rs_machine *machine, const rs_message *message) {
-    rs_channel_observer *observer = (rs_channel_observer *)message->payload;
+    channel_observer *observer = (channel_observer *)message->payload;
     RS_CHECK(observer->machine == machine);
     if (!observer->channel) {
         free(observer);
         return;
     }
     lock(observer->channel);
-    RS_CHECK(observer->notified && observer->watch != NULL);
-    observer->notified = false;
+    RS_CHECK(observer->of_watch.notified && observer->watch != NULL);
+    observer->of_watch.notified = false;
     unlock(observer->channel);
     rs_watch_ready(observer->watch);
 }

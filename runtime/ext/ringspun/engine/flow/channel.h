@@ -16,6 +16,7 @@
 
 #include "core/link.h"
 #include "core/part.h"
+#include "flow/select.h"
 
 #include <pthread.h>
 
@@ -42,16 +43,6 @@ typedef struct rs_channel_waiter {
     bool interrupted;
     pthread_cond_t changed;
 } rs_channel_waiter;
-
-typedef struct rs_channel_observer {
-    rs_link link;               /* in the channel's list, if it is in line */
-    struct rs_channel *channel;
-    struct rs_machine *machine;
-    struct rs_watch *watch;     /* its machine's thread alone; NULL: it has gone */
-    bool for_places;
-    bool in_line;               /* the channel knows of it */
-    bool notified;              /* a message is on its way */
-} rs_channel_observer;
 
 typedef struct { rs_links waiters; uint32_t len; } rs_channel_line;
 
@@ -104,9 +95,8 @@ void rs_channel_sleep(rs_channel_waiter *waiter, int64_t deadline_ns);
 void rs_channel_interrupt(rs_channel_waiter *waiter);
 
 /* For a watch of a selector, with which it goes. It becomes ready when there may be something, once it has looked in vain. */
-rs_channel_observer *rs_channel_observe(rs_channel *channel, struct rs_watch *watch, bool for_places);
-rs_channel_answer rs_channel_look(rs_channel_observer *observer, uint64_t *value);
-void rs_channel_forget(rs_channel_observer *observer);
+void rs_channel_observe(rs_channel *channel, rs_watch *watch, bool for_places);
+rs_channel_answer rs_channel_look(rs_watch_observer *of_watch, uint64_t *value);
 
 /* Each value that the channel keeps, with the lock held. */
 void rs_channel_each(rs_channel *channel, void (*call)(uint64_t value));

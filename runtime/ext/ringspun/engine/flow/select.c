@@ -1,5 +1,4 @@
 #include "flow/select.h"
-#include "flow/channel.h"
 #include "ops/op_life.h"
 
 #include <errno.h>
@@ -80,7 +79,7 @@ static void leave_selector(rs_watch *watch) {
     RS_CHECK(watch->selector->machine != NULL);
     rs_watch_idle(watch);
     rs_watcher_leave(&watch->watcher);
-    if (watch->observer) rs_channel_forget(watch->observer);
+    if (watch->observer) watch->observer->forget(watch->observer);
     watch->observer = NULL;
     rs_links_remove(&watch->selector->watches, &watch->of_selector);
 }

@@ -23,12 +23,18 @@
 
 struct rs_selector;
 
+/* Who stands by at the source for a watch, where other threads use the source as well; it goes with the watch. */
+typedef struct rs_watch_observer {
+    void (*forget)(struct rs_watch_observer *observer);
+    bool notified;              /* a message for the watch is on its way */
+} rs_watch_observer;
+
 typedef struct rs_watch {
     rs_watcher watcher;         /* first. No source: a descriptor, or what has gone */
     rs_link of_selector;        /* in its list of all watches */
     rs_link of_ready;
     struct rs_selector *selector;
-    struct rs_channel_observer *observer; /* where the source is a channel, which other threads use as well */
+    rs_watch_observer *observer; /* or NULL */
     rs_id op;                   /* that waits for the descriptor; 0: none is in flight */
     uint64_t item;              /* a word of the driver's, to be pushed */
     int64_t result;             /* what the last op has found, until somebody looks; 0: nothing */

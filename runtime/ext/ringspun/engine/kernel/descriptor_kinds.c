@@ -88,3 +88,12 @@ uint64_t rs_descriptor_identity(int fd) {
     uint64_t identity = (uint64_t)st.st_ino ^ ((uint64_t)st.st_dev << 40);
     return identity ? identity : 1;
 }
+
+void rs_socket_made(rs_machine *machine, int fd, int family, int type) {
+    if (!rs_descriptors_reserve(machine->descriptors, fd)) return;
+    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
+    RS_CHECK(descriptor->kind == RS_FD_STREAM && descriptor->socket);
+    bool tcp = family == AF_INET || family == AF_INET6;
+    descriptor->bytes = (type & RS_SOCK_TYPE) == SOCK_STREAM;
+    descriptor->reports_more = descriptor->bytes && (tcp || (family == AF_UNIX && machine->descriptors->unix_reports_more));
+}

@@ -1,7 +1,9 @@
-/* descriptor_kinds: what a number refers to right now, as Linux has it. System calls only; no state of its own. */
+/* descriptor_kinds: what a number refers to right now, as Linux has it, and what the kind of a new socket lets expect. No state of its
+ * own. */
 #ifndef RINGSPUN_DESCRIPTOR_KINDS_H
 #define RINGSPUN_DESCRIPTOR_KINDS_H
 
+#include "core/machine.h"
 #include "ops/descriptor.h"
 
 static inline bool rs_fd_is_file(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
@@ -17,5 +19,8 @@ uint64_t rs_descriptor_identity(int fd);
 
 /* Whether a part is as good as the whole: a message goes out whole, or not at all. No system call where it is known. */
 bool rs_descriptor_carries_bytes(const rs_descriptors *descriptors, int fd);
+
+/* Notes the sort of a socket of the machine's own, by the words of socket(2). */
+void rs_socket_made(rs_machine *machine, int fd, int family, int type);
 
 #endif

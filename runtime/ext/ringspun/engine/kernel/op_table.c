@@ -481,6 +481,12 @@ static int64_t attempt_socketpair(rs_machine *machine, const rs_request *request
     return result;
 }
 
+static int64_t attempt_splice(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(rs_request_has_target(request));
+    (void)machine;
+    return rs_op_calls[request->kind].execute(request);
+}
+
 const rs_op_call rs_op_calls[RS_OP_KINDS] = {
     [RS_OP_READ] = {attempt_read, execute_read},
     [RS_OP_WRITE] = {attempt_write, execute_write},
@@ -509,8 +515,8 @@ const rs_op_call rs_op_calls[RS_OP_KINDS] = {
     [RS_OP_PIPE] = {attempt_pipe, NULL},
     [RS_OP_SOCKETPAIR] = {attempt_socketpair, NULL},
     [RS_OP_RESOLVE] = {attempt_wait_on_worker, rs_resolve},
-    [RS_OP_SPLICE] = {rs_attempt_splice, rs_splice},
-    [RS_OP_TEE] = {rs_attempt_splice, rs_tee},
+    [RS_OP_SPLICE] = {attempt_splice, rs_splice},
+    [RS_OP_TEE] = {attempt_splice, rs_tee},
     [RS_OP_COPY_RANGE] = {attempt_wait_on_worker, rs_copy_range},
     [RS_OP_UNLINK] = {attempt_wait_on_worker, rs_unlink},
     [RS_OP_RENAME] = {attempt_wait_on_worker, rs_rename},

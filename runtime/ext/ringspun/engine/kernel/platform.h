@@ -6,7 +6,4 @@
 
 extern const rs_platform rs_platform_linux;
 
-/* Notes the sort of a socket of the machine's own, by the words of socket(2). */
-void rs_socket_made(rs_machine *machine, int fd, int family, int type);
-
 #endif

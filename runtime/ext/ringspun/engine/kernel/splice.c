@@ -1,4 +1,3 @@
-#include "kernel/op_table.h"
 #include "kernel/splice.h"
 
 #include <errno.h>
@@ -29,12 +28,6 @@ int64_t rs_tee(const rs_request *request) {
     do result = tee(request->fd, request->splice.to_fd, request->splice.len, SPLICE_F_NONBLOCK);
     while (result < 0 && errno == EINTR);
     return result < 0 ? -errno : result;
-}
-
-int64_t rs_attempt_splice(rs_machine *machine, const rs_request *request) {
-    RS_CHECK(rs_request_has_target(request));
-    (void)machine;
-    return rs_op_calls[request->kind].execute(request);
 }
 
 int64_t rs_copy_range(const rs_request *request) {

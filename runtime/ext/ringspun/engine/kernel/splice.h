@@ -22,7 +22,6 @@ typedef enum {
 /* System calls where the descriptor is not the machine's own. */
 rs_splice_sort rs_splice_sort_of(rs_machine *machine, int fd);
 
-int64_t rs_attempt_splice(rs_machine *machine, const rs_request *request);
 int64_t rs_splice(const rs_request *request);
 int64_t rs_tee(const rs_request *request);
 int64_t rs_copy_range(const rs_request *request);

@@ -25,7 +25,10 @@ void sim_files_free(sim_world *world) {
     }
 }
 
-void sim_file_closed(sim_file *file) {
+/* The last of an object over a file. */
+static void gone(sim_world *world, sim_object *object) {
+    (void)world;
+    sim_file *file = object->file;
     RS_ASSERT(file->opened > 0);
     if (--file->opened == 0 && file->unlinked) free_file(file);
 }
@@ -61,7 +64,7 @@ int64_t sim_file_open(sim_world *world, const rs_request *request) {
     if (!file) file = create(world, path);
     if (!file) return -ENOMEM;
     if ((flags & O_TRUNC) && (flags & O_ACCMODE) != O_RDONLY) file->size = 0;
-    sim_object *object = sim_world_new_object(SIM_FILE);
+    sim_object *object = sim_world_new_object(SIM_FILE, gone);
     object->file = file;
     file->opened++;
     object->open_flags = flags;

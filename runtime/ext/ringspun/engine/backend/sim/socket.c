@@ -100,6 +100,33 @@ static void set_connecting(sim_world *world, sim_object *socket, bool connecting
     world->connecting += connecting ? 1 : UINT32_MAX;
 }
 
+void sim_world_reset(sim_world *world, sim_object *socket) {
+    RS_CHECK(socket->kind == SIM_SOCKET && (!socket->peer || socket->peer->peer == socket));
+    sim_object *peer = socket->peer;
+    sim_object *ends[2] = {socket, peer};
+    for (int i = 0; i < 2; i++) {
+        if (!ends[i]) continue;
+        ends[i]->peer = NULL;
+        ends[i]->in.len = 0;
+        ends[i]->in.ended = true;
+        ends[i]->write_shut = true;
+        sim_world_changed(world, ends[i]);
+    }
+    if (peer) peer->error = ECONNRESET;
+}
+
+static void gone(sim_world *world, sim_object *socket) {
+    RS_CHECK(socket->refs == 0 && socket->peer == NULL);
+    if (socket->state == SIM_CONNECTING) set_connecting(world, socket, false);
+    for (sim_object *pending; (pending = dequeue(socket));) {
+        if (pending->peer) sim_world_reset(world, pending);
+        sim_object_release(world, pending);
+    }
+    free(socket->address);
+    socket->address = NULL;
+    if (socket->state == SIM_LISTENING) retry_connects(world);
+}
+
 int64_t sim_socket_connect(sim_world *world, sim_object *socket, const rs_request *request) {
     if (socket->kind != SIM_SOCKET) return -ENOTSOCK;
     if (socket->state == SIM_CONNECTED) return -EISCONN;
@@ -114,7 +141,7 @@ int64_t sim_socket_connect(sim_world *world, sim_object *socket, const rs_reques
         return -EAGAIN;
     }
     set_connecting(world, socket, false);
-    sim_object *other = sim_world_new_object(SIM_SOCKET);
+    sim_object *other = sim_world_new_object(SIM_SOCKET, gone);
     other->family = socket->family;
     join(socket, other);
     queue(listener, other);
@@ -139,7 +166,7 @@ static int64_t new_socket(sim_world *world, const rs_request *request) {
     /* SOCK_NONBLOCK and SOCK_CLOEXEC are in there too. */
     if ((request->socket.type & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
     if (world->open >= SIM_DESCRIPTORS_MAX) return -EMFILE;
-    sim_object *socket = sim_world_new_object(SIM_SOCKET);
+    sim_object *socket = sim_world_new_object(SIM_SOCKET, gone);
     socket->family = request->socket.family;
     return sim_world_install(world, socket);
 }
@@ -150,7 +177,7 @@ static int64_t new_pair(sim_world *world, const rs_request *request) {
     if (world->open + 2 > SIM_DESCRIPTORS_MAX) return -EMFILE;
     sim_object *sockets[2];
     for (int i = 0; i < 2; i++) {
-        sockets[i] = sim_world_new_object(SIM_SOCKET);
+        sockets[i] = sim_world_new_object(SIM_SOCKET, gone);
         sockets[i]->family = request->socket.family;
     }
     join(sockets[0], sockets[1]);
@@ -229,31 +256,4 @@ int64_t sim_socket_perform(sim_world *world, const rs_request *request) {
     case RS_OP_GETSOCKOPT: return get_option(socket, request);
     default: return 0; /* options are taken and change nothing */
     }
-}
-
-void sim_socket_gone(sim_world *world, sim_object *socket) {
-    RS_CHECK(socket->refs == 0 && socket->peer == NULL);
-    if (socket->state == SIM_CONNECTING) set_connecting(world, socket, false);
-    for (sim_object *pending; (pending = dequeue(socket));) {
-        if (pending->peer) sim_world_reset(world, pending);
-        sim_object_release(world, pending);
-    }
-    free(socket->address);
-    socket->address = NULL;
-    if (socket->state == SIM_LISTENING) retry_connects(world);
-}
-
-void sim_world_reset(sim_world *world, sim_object *socket) {
-    RS_CHECK(socket->kind == SIM_SOCKET && (!socket->peer || socket->peer->peer == socket));
-    sim_object *peer = socket->peer;
-    sim_object *ends[2] = {socket, peer};
-    for (int i = 0; i < 2; i++) {
-        if (!ends[i]) continue;
-        ends[i]->peer = NULL;
-        ends[i]->in.len = 0;
-        ends[i]->in.ended = true;
-        ends[i]->write_shut = true;
-        sim_world_changed(world, ends[i]);
-    }
-    if (peer) peer->error = ECONNRESET;
 }

@@ -39,6 +39,12 @@ typedef struct sim_file {
     int64_t capacity;
 } sim_file;
 
+struct sim_world;
+struct sim_object;
+
+/* Nobody refers to the object any more: what its kind has in it goes. NULL: nothing but bytes. */
+typedef void (*sim_object_gone)(struct sim_world *world, struct sim_object *object);
+
 typedef struct sim_object {
     uint8_t kind;
     uint8_t state;              /* of a socket */
@@ -46,6 +52,7 @@ typedef struct sim_object {
     bool write_shut;
     int32_t error;              /* the next read ends with it, once */
     uint32_t refs;
+    sim_object_gone gone;
     sim_stream in;
     struct sim_object *peer;    /* where writes go; NULL: nobody reads there */
 
@@ -67,7 +74,7 @@ typedef struct sim_object {
     bool changed;
 } sim_object;
 
-typedef struct {
+typedef struct sim_world {
     sim_object **table;         /* by descriptor - SIM_DESCRIPTOR_FIRST */
     uint32_t table_len;
     uint32_t table_capacity;
@@ -109,12 +116,11 @@ sim_object *sim_world_next_changed(sim_world *world);
 
 /* For sim_world's own files. */
 void sim_world_changed(sim_world *world, sim_object *object);
-sim_object *sim_world_new_object(sim_object_kind kind);
+sim_object *sim_world_new_object(sim_object_kind kind, sim_object_gone gone);
 int64_t sim_world_install(sim_world *world, sim_object *object);
 int64_t sim_socket_connect(sim_world *world, sim_object *socket, const rs_request *request);
 int64_t sim_socket_accept(sim_world *world, sim_object *listener);
 int64_t sim_socket_perform(sim_world *world, const rs_request *request);
-void sim_socket_gone(sim_world *world, sim_object *socket);
 int64_t sim_file_open(sim_world *world, const rs_request *request);
 int64_t sim_file_statx(const sim_world *world, const sim_object *object, const rs_request *request);
 int64_t sim_file_read(sim_object *object, int64_t offset, void *bytes, uint64_t len);
@@ -123,7 +129,6 @@ int64_t sim_file_unlink(sim_world *world, const char *path);
 int64_t sim_file_rename(sim_world *world, const char *from, const char *to);
 int64_t sim_file_resize(sim_object *object, int64_t size);
 int64_t sim_file_allocate(sim_object *object, const rs_request *request);
-void sim_file_closed(sim_file *file);
 void sim_files_free(sim_world *world);
 
 #endif

@@ -96,14 +96,6 @@ void uring_finish(rs_machine *machine, rs_op *op, int64_t result);
 /* Without the ring's doing what the op is for: by a worker, or by readiness and a try. */
 void uring_take_other_way(rs_machine *machine, rs_op *op);
 
-/* --- complete.c --- */
-
-/* What the kernel says of an op that is in it. */
-void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe);
-
-/* One try of our own. False: the op goes on waiting. */
-bool uring_try_again(rs_machine *machine, rs_op *op);
-
 /* --- refusal.c --- */
 
 /* True: that answer may be a refusal of the ring's, and the kernel is asked. The op goes on. */

@@ -1,13 +1,16 @@
-/* loop: decides which strand runs next, and when it is time to look at the backend, the inbox and the timers (rs_next). Owned by the
- * machine's thread. This header is for core alone.
+/* run: what the files of core share about the strand that runs, and about who runs next. Owned by the machine's thread. This header is
+ * for core alone.
  */
-#ifndef RINGSPUN_LOOP_H
-#define RINGSPUN_LOOP_H
+#ifndef RINGSPUN_RUN_H
+#define RINGSPUN_RUN_H
 
 #include "core/machine.h"
 
 /* What other threads have sent by now takes effect. */
 void rs_take_messages(rs_machine *machine);
+
+/* The running strand is at the head of the run queue; another, which leaves that at once, runs in its place (rs_run_now). */
+void rs_yield_in_front(rs_machine *machine);
 
 /* That strand, which is new or ready and has left the run queue, runs. */
 static inline void rs_run_now(rs_machine *machine, rs_strand *strand) {
