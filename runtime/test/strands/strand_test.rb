@@ -450,6 +450,12 @@ class StrandTest < Minitest::Test
     assert_operator count_strands - before, :<, 100
   end
 
+  # Of CRuby's slots the next one is twice as large. What the rooms keep for a strand lies in it as well.
+  def test_a_handle_has_a_slot_of_320_bytes
+    require "objspace"
+    assert_match(/"slot_size":320\b/, ObjectSpace.dump(machine.spin { nil }.join))
+  end
+
   def count_strands
     GC.start
     ObjectSpace.each_object(Ringspun::Strand).count

@@ -6,6 +6,20 @@
 #include <pthread.h>
 #include <ruby/fiber/scheduler.h>
 
+typedef struct {
+    const char *waits_for;      /* what an extension has it wait for, in words */
+    const char *waits_meanwhile; /* what all its waits are for, until the extension that has said so takes that back; or NULL */
+} said_by_extensions;
+
+static rsb_part part;
+
+static said_by_extensions *said_of(const rsb_strand *strand) { return rsb_strand_part(strand, &part); }
+
+static const char *said(const rsb_strand *strand, const rs_strand *engine) {
+    if (said_of(strand)->waits_meanwhile) return said_of(strand)->waits_meanwhile;
+    return engine->wait == RS_WAIT_WAKER ? said_of(strand)->waits_for : NULL;
+}
+
 /* Also at the end of a tick, when no strand runs and rsb_current would refuse. */
 static int64_t api_now(void) {
     rsb_machine *machine = rsb_existing();
@@ -28,7 +42,7 @@ static bool api_park(int64_t deadline, void (*start)(ringspun_waker waker, void 
     rsb_raise_refusal(machine);
     rs_expect_waker(&machine->engine);
     begin_wait(machine, start, data);
-    rsb_running(machine)->extension_waits_for = NULL;
+    said_of(rsb_running(machine))->waits_for = NULL;
     int64_t result = 0;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_WAKER, 0, deadline, NULL, NULL, &result);
     if (kind == RS_WAKE_TIMEOUT) return false;
@@ -55,7 +69,7 @@ static bool api_park_or(int64_t deadline, const char *what, void (*start)(ringsp
     rsb_machine *machine = rsb_current();
     if (RS_UNLIKELY(rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE || ruby_stack_check())) refuse_or(machine, given_up, data);
     begin_wait(machine, start, data);
-    rsb_running(machine)->extension_waits_for = what;
+    said_of(rsb_running(machine))->waits_for = what;
     int64_t result = 0;
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_WAKER, 0, deadline, NULL, NULL, &result);
     if (RS_UNLIKELY(kind != RS_WAKE_VALUE)) given_up(data);
@@ -180,7 +194,7 @@ static size_t api_stream_unsent(VALUE self) {
     return has_noticed_fork() && queue->machine ? rs_write_queue_len(queue) : 0;
 }
 
-static void api_waits_for(const char *what) { rsb_running(rsb_current())->waits_meanwhile = what; }
+static void api_waits_for(const char *what) { said_of(rsb_running(rsb_current()))->waits_meanwhile = what; }
 
 static const ringspun_api api = {
     .version = RINGSPUN_API_VERSION, .now = api_now, .deadline = api_deadline, .park = api_park, .wake = api_wake,
@@ -193,7 +207,7 @@ static const ringspun_api api = {
 
 static void mark_tick_ends(rsb_machine *machine) { rs_tick_ends_visit(&machine->engine.tick_ends, rb_gc_mark); }
 
-static rsb_part part = {.mark = mark_tick_ends};
+static rsb_part part = {.strand_size = sizeof(said_by_extensions), .mark = mark_tick_ends, .strand_waits_for = said};
 
 void rsb_init_api(void) {
     rsb_register_part(&part);

@@ -76,13 +76,14 @@ typedef struct rsb_machine {
     char *scratch;              /* for bytes that are copied on before another strand runs; NULL: not needed yet */
 } rsb_machine;
 
+/* What other files keep for a strand lies behind this (core/part.h). */
 typedef struct rsb_strand {
     VALUE self;
     VALUE machine;
     VALUE fiber;                /* resume target of the current park */
     VALUE home;                 /* the fiber that runs the strand from its start; nil for the root */
     VALUE scope_fibers;         /* Array of other fibers on whose stacks scopes of it are open, or nil */
-    VALUE body;
+    VALUE body;                 /* or nil: see rsb_work */
     VALUE value;
     VALUE error;
     VALUE raises;               /* Array of exceptions to raise at the next park, or nil */
@@ -90,25 +91,11 @@ typedef struct rsb_strand {
     VALUE storage;
     VALUE supervisor;           /* the Ringspun::Scope it was spun into, or nil */
     VALUE spawned_at;
-    struct rsb_closing *closing; /* the object that it is closing, and how far that has come; NULL: none */
-    struct rsb_selection *selection; /* the IO.select in which it waits, or NULL */
     VALUE blocker;              /* what a block-like hook waits for, or nil */
-    const char *extension_waits_for; /* what an extension has it wait for, in words */
-    const char *waits_meanwhile; /* what all its waits are for, until the extension that has said so takes that back; or NULL */
-    VALUE evaluation;           /* the strand's own, for code outside of concurrent procs; 0: nobody has asked for it */
-    struct rsb_strand *scheduler; /* the strand that has scheduled it, or NULL (core/scheduled.h) */
-    struct rsb_strand *scheduled; /* the last one that it has scheduled itself, of those that have not ended; or NULL */
-    struct rsb_strand *next_scheduled, *previous_scheduled; /* of its scheduler's */
-    VALUE resume_value;         /* of Evaluation#resume!, until the wait that it has ended is over */
-    struct rsb_frame *frames;   /* the runs of concurrent procs that it is in, the newest first */
-    const struct rsb_work *work; /* what it does where it has no block */
-    struct rsb_start_answer *answer; /* for the strand that waits until this one has begun its run, or NULL */
     rs_id id;
     VALUE hook_error;           /* the one of `raises` that only the scheduler hook that it is in may raise; 0: none */
     uint32_t hooks_left;        /* how often it has left a hook */
     VALUE kill;                 /* errinfo of a kill, or of a throw, that was caught at a switch; 0: none */
-    int64_t due_at_ns;          /* when its error is reported if nobody has read it by then */
-    uint32_t awaiters;          /* strands that wait for several, this one among them */
     int kill_state;             /* its rb_protect state */
     bool displaced;             /* it was left in the middle of a Fiber#raise or the like: `fiber` may be out of date */
     bool urgent;                /* something was raised for the thread, to be raised here before the next wait */
@@ -116,14 +103,11 @@ typedef struct rsb_strand {
     bool started;
     bool done;
     bool cancelled;             /* it ended by a cancellation */
-    bool permit_by_queue;       /* the permit of the engine's strand, if it has one, comes from a Thread::Queue */
     bool used_fiber;            /* its fiber cannot be given to another strand */
     bool certain;               /* its block is called even when it is cancelled; the cancellation is raised at its first wait */
     bool ends_hook;             /* what it raises in another strand's fiber is only for the scheduler hook in there */
     bool own_fiber;             /* `fiber` was made for this strand, and ends with it */
     bool shown;                 /* its handle has been given to the program */
-    bool reported;              /* its error was */
-    bool read;                  /* its error was read */
     bool tells_end;             /* the hook `strand_ends` of parts is called when it ends */
 } rsb_strand;
 

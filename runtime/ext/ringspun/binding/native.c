@@ -37,7 +37,6 @@ void Init_native(void) {
     rsb_init_mailbox();
     rsb_init_strand();
     rsb_init_join();
-    rsb_init_several();
     rsb_init_scheduled();
     rsb_init_outside();
     rsb_init_spin();
@@ -57,6 +56,7 @@ void Init_native(void) {
     rsb_init_queue();
     rsb_init_io();
     rsb_init_socket();
+    rsb_init_several(); /* beside the scheduler: what the two keep for a strand shares a word */
     rsb_init_scheduler();
     rsb_init_scheduler_close();
     rsb_init_scheduler_io();
@@ -88,6 +88,7 @@ void Init_native(void) {
     rsb_init_select();
     rsb_init_channel();
     rsb_init_api();
+    rsb_check_strand_size();
     rsb_make_first_buffer();
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) rb_intern(symbols[i]);
 }

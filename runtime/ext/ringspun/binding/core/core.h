@@ -1,5 +1,13 @@
 /* core: machines, strands and scopes as objects; switching, waiting, sleeping, raising; checks of arguments. This is what other
- * rooms may use of it. What only its own files share is in inner.h. */
+ * rooms may use of it. What only its own files share is in inner.h.
+ *
+ * Each of its files calls only those before it here:
+ *   a machine   errors memory values seconds limits part faults options pinned pending fibers runners machine
+ *   a strand    raise strand idle switch outside scheduled
+ *   a scope     open_scope time run unread join several scope spin
+ *   the whole   mailbox open simulation inspector
+ * What one of them needs of a later one, that one registers: as a part (part.h), for the engine (rsb_driver), or for strands that
+ * end (rsb_supervision). */
 #ifndef RINGSPUN_BINDING_CORE_H
 #define RINGSPUN_BINDING_CORE_H
 
@@ -17,7 +25,7 @@
 
 extern VALUE rsb_cMachine, rsb_cStrand, rsb_cScope;
 
-/* What a strand without a block runs. */
+/* What strands without a block do. A room above puts it in when the extension is loaded. */
 typedef struct rsb_work {
     /* True: it was killed, and `state` is that of rb_protect. */
     bool (*run)(rsb_machine *machine, rsb_strand *strand, int *state);
@@ -26,6 +34,8 @@ typedef struct rsb_work {
     /* The strand is about to wait and has a batch: another strand takes the rest of the batch. */
     void (*hand_over)(rsb_machine *machine, rs_strand *strand);
 } rsb_work;
+
+extern rsb_work rsb_without_block;
 
 typedef struct rsb_scope {
     rs_scope engine;
@@ -180,6 +190,8 @@ void rsb_init_seconds(void);
 void rsb_init_time(void);
 void rsb_init_mailbox(void);
 void rsb_init_strand(void);
+/* When all parts are registered: a handle with more would take twice the memory. */
+void rsb_check_strand_size(void);
 void rsb_init_join(void);
 void rsb_init_several(void);
 void rsb_init_spin(void);

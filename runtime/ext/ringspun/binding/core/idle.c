@@ -160,7 +160,7 @@ static bool may_come_soon(rsb_machine *machine) {
 
 /* Whether something outside of the machine may wake a strand. In a simulation only the end of a real thread and an outside wait
  * are that. A strand that sleeps without a limit waits for a signal handler, as in Kernel#sleep. */
-static bool others_may_wake(rsb_machine *machine) {
+static bool somebody_may_wake(rsb_machine *machine) {
     if (one_waits_for_real_things(machine)) return true;
     if (rs_is_simulated(&machine->engine) && !one_joins_thread(&machine->engine.strands)) return false;
     if (rs_somebody_waits(&machine->engine, RS_WAIT_SLEEP)) return true;
@@ -171,10 +171,10 @@ static bool others_may_wake(rsb_machine *machine) {
     return others;
 }
 
-static bool others_may_wake_one(rs_machine *engine) {
+static bool others_may_wake(rs_machine *engine) {
     rsb_machine *machine = engine->user;
     if (may_come_soon(machine)) return true;
-    if (!others_may_wake(machine)) return signal_may_come(machine);
+    if (!somebody_may_wake(machine)) return signal_may_come(machine);
     machine->look = RSB_LOOK_FOR_OTHERS;
     return true;
 }
@@ -260,6 +260,6 @@ void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decis
 void rsb_init_idle(void) {
     rsb_id_only_looks = rb_intern("ringspun_only_looks");
     id_list = rb_intern("list");
-    rsb_driver.others_may_wake = others_may_wake_one;
+    rsb_driver.others_may_wake = others_may_wake;
     rsb_driver.on_deadlock = on_deadlock;
 }

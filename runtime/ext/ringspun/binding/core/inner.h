@@ -92,6 +92,10 @@ void rsb_strand_wait_once(rsb_machine *machine, rsb_strand *strand);
 /* Its value; raises what it has ended with (rsb_raise_result). */
 VALUE rsb_strand_awaited(rsb_machine *machine, rsb_strand *strand);
 
+/* --- several.c --- */
+
+bool rsb_has_awaiters(const rsb_strand *strand);
+
 /* --- unread.c --- */
 
 void rsb_unread_open(rsb_machine *machine);

@@ -110,7 +110,8 @@ static VALUE machine_allocate(VALUE class) {
     rsb_machine *machine = RTYPEDDATA_GET_DATA(self);
     machine->self = self;
     pthread_mutex_init(&machine->wake_lock, NULL);
-    machine->thread = machine->stackless_error = machine->root_error = machine->child_error = machine->root_fiber = machine->maker = Qnil;
+    machine->thread = machine->stackless_error = machine->root_error = machine->child_error = Qnil;
+    machine->root_fiber = machine->maker = Qnil;
     return self;
 }
 

@@ -1,6 +1,6 @@
 /* outside: waits of simulated strands for something real: a real IO, or a child process. They have no op, so the loop polls them
- * (idle.c, by the hooks of its part): before each jump of virtual time, so that a strand reads what another has written before virtual time goes on, and
- * repeatedly while nothing else can happen.
+ * (idle.c, by the hooks of its part): before each jump of virtual time, so that a strand reads what another has written before
+ * virtual time goes on, and repeatedly while nothing else can happen.
  */
 #include "core.h"
 

@@ -1,5 +1,7 @@
-/* part: what a file above machine.c keeps for each machine, and the hooks by which files below call it. It registers its part once, when the extension is loaded; later nobody changes it. The part registered last is called first. All hooks are optional.
- * They run on the machine's thread, except `mark` and `free`, which run wherever the garbage collector does. */
+/* part: what a file above machine.c keeps for each machine and for each strand, and the hooks by which files below call it. It
+ * registers its part once, when the extension is loaded; later nobody changes it. The part registered last is called first. All
+ * hooks are optional. They run on the machine's thread, except `mark`, `mark_strand` and `free`, which run wherever the garbage
+ * collector does. */
 #ifndef RINGSPUN_PART_H
 #define RINGSPUN_PART_H
 
@@ -9,7 +11,11 @@ typedef struct rsb_part {
     const struct rsb_part *next;
     size_t data_size;           /* bytes that it keeps for each machine, zero at first: rsb_part_data */
     size_t data_at;             /* their offset; set when it is registered */
+    size_t strand_size;         /* the same for each strand: rsb_strand_part. It is a multiple of its alignment */
+    size_t strand_at;
+    const struct rsb_part *next_of_strands; /* of those that keep something for strands */
     void (*mark)(rsb_machine *machine);
+    void (*mark_strand)(rsb_strand *strand);    /* of parts that keep something for strands */
     /* In the child, before fork(2) returns, and because the child may never use its machine (NULL: the thread that has forked has
      * none). Another thread may have held any lock at the fork, so this calls neither Ruby nor malloc. */
     void (*child_began)(rsb_machine *machine);
@@ -19,6 +25,8 @@ typedef struct rsb_part {
     void (*child_ends)(rsb_machine *machine);
     /* The strand ends, and some room has asked to be told of that (`tells_end`), whichever it was. */
     void (*strand_ends)(rsb_machine *machine, rsb_strand *strand);
+    /* What the parked strand waits for, in words, if this room has said so; or NULL. */
+    const char *(*strand_waits_for)(const rsb_strand *strand, const rs_strand *engine);
     /* In a simulation: whether a strand waits for something real; and wakes those for which it has come. True: it has woken one. */
     bool (*waits_for_real_things)(const rsb_machine *machine);
     bool (*wakes_by_real_things)(rsb_machine *machine);
@@ -40,6 +48,14 @@ extern size_t rsb_machine_bytes;
 static inline void *rsb_part_data(const rsb_machine *machine, const rsb_part *part) {
     RS_CHECK(part->data_at >= sizeof(*machine));
     return (char *)machine + part->data_at;
+}
+
+/* And that of a strand. */
+extern size_t rsb_strand_bytes;
+extern const rsb_part *rsb_parts_of_strands;
+static inline void *rsb_strand_part(const rsb_strand *strand, const rsb_part *part) {
+    RS_CHECK(part->strand_at >= sizeof(*strand));
+    return (char *)strand + part->strand_at;
 }
 
 #define RSB_EACH_PART(hook, ...)                                                                                      \

@@ -1,5 +1,5 @@
-/* raise: what a wait raises that ended without its value, or an op without its result, and in which strand interrupts of the thread are
- * raised. */
+/* raise: what a wait raises that ended without its value, or an op without its result, and in which strand interrupts of the
+ * thread are raised. */
 #include "inner.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* raise: what a wait raises that ended without its value, for the running strand, and how an exception is sent to another. Called by the
- * machine's thread. */
+/* raise: what a wait raises that ended without its value, for the running strand, and how an exception is sent to another. Called
+ * by the machine's thread. */
 #ifndef RINGSPUN_BINDING_CORE_RAISE_H
 #define RINGSPUN_BINDING_CORE_RAISE_H
 

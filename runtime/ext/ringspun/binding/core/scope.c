@@ -39,7 +39,7 @@ static void strand_failed(rsb_machine *machine, rsb_strand *strand, const rs_str
     if (!NIL_P(strand->supervisor) && !rsb_is_run(strand->supervisor)) return;
     if (rsb_concerns_root(strand->error) && rsb_root_of(machine)) rsb_raise_in_root(machine, strand->error);
     else if (rsb_is_reporter(machine, strand)) rsb_reporter_failed(machine);
-    else rsb_unread_keep(machine, strand, engine->joiners.len > 0 || strand->awaiters > 0, is_held(machine, strand));
+    else rsb_unread_keep(machine, strand, engine->joiners.len > 0 || rsb_has_awaiters(strand), is_held(machine, strand));
 }
 
 static void wait_for_children(rsb_machine *machine, rsb_scope *scope) {
@@ -251,7 +251,10 @@ static VALUE scope_remaining(VALUE self) {
 
 /* @return [Boolean] true once the scope was cancelled: by {#cancel}, an error, its deadline, or from outside
  * @since 0.1.0 */
-static VALUE scope_cancelled_p(VALUE self) { return rsb_scope_data(self)->engine.effective || rsb_scope_data(self)->engine.cause ? Qtrue : Qfalse; }
+static VALUE scope_cancelled_p(VALUE self) {
+    const rs_scope *scope = &rsb_scope_data(self)->engine;
+    return scope->effective || scope->cause ? Qtrue : Qfalse;
+}
 
 /* @return [Integer] how many of its strands have not ended
  * @since 0.1.0 */

@@ -20,6 +20,11 @@ static rsb_part part;
 /* The list of the machine's waits begins there, with the newest. */
 static rsb_several **waits_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
 
+/* How many strands wait for several, that one among them. */
+static uint32_t *awaiters_of(const rsb_strand *strand) { return rsb_strand_part(strand, &part); }
+
+bool rsb_has_awaiters(const rsb_strand *strand) { return *awaiters_of(strand) > 0; }
+
 static bool has(VALUE strands, VALUE strand) {
     for (long i = 0; i < RARRAY_LEN(strands); i++) {
         if (RARRAY_AREF(strands, i) == strand) return true;
@@ -29,7 +34,7 @@ static bool has(VALUE strands, VALUE strand) {
 
 /* A strand with awaiters has ended without a value: those that wait for it among several go on. */
 static void tell_awaiters(rsb_machine *machine, rsb_strand *strand) {
-    if (strand->awaiters == 0 || !rsb_strand_failed(strand)) return;
+    if (!rsb_has_awaiters(strand) || !rsb_strand_failed(strand)) return;
     for (rsb_several *wait = *waits_of(machine); wait; wait = wait->next) {
         if (!NIL_P(wait->failed) || !has(wait->strands, strand->self)) continue;
         wait->failed = strand->self;
@@ -52,7 +57,7 @@ static void several_forked(rsb_machine *machine, rsb_strand *survivor) {
 static void count_awaiter(VALUE strands, int more) {
     for (long i = 0; i < RARRAY_LEN(strands); i++) {
         rsb_strand *strand = rsb_strand_data(RARRAY_AREF(strands, i));
-        strand->awaiters += more;
+        *awaiters_of(strand) += (uint32_t)more;
         strand->tells_end = true;
     }
 }
@@ -162,7 +167,8 @@ static VALUE machine_join(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
-static rsb_part part = {.data_size = sizeof(rsb_several *), .forked = several_forked, .strand_ends = tell_awaiters};
+static rsb_part part = {.data_size = sizeof(rsb_several *), .strand_size = sizeof(uint32_t), .forked = several_forked,
+                        .strand_ends = tell_awaiters};
 
 void rsb_init_several(void) {
     rsb_register_part(&part);

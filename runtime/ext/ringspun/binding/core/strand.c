@@ -1,8 +1,11 @@
 /* strand: Ringspun::Strand, the handle to a strand, and how a strand is made, runs and ends. */
 #include "inner.h"
 
+#include <string.h>
+
 VALUE rsb_cStrand;
 rsb_supervisors rsb_supervision;
+rsb_work rsb_without_block;
 static VALUE loaded_features, mIsolation;
 
 /* --- memory --- */
@@ -22,10 +25,11 @@ static void strand_mark(void *data) {
     rb_gc_mark(strand->supervisor);
     rb_gc_mark(strand->spawned_at);
     rb_gc_mark(strand->blocker);
-    rb_gc_mark(strand->evaluation);
-    rb_gc_mark(strand->resume_value);
     if (strand->kill) rb_gc_mark(strand->kill);
     if (strand->hook_error) rb_gc_mark(strand->hook_error); /* pinned: it is compared with the entries of `raises` */
+    for (const rsb_part *part = rsb_parts_of_strands; part; part = part->next_of_strands) {
+        if (part->mark_strand) part->mark_strand(strand);
+    }
 }
 
 /* While it runs its machine pins it. One that has ended may move. */
@@ -34,27 +38,23 @@ static void strand_compact(void *data) {
     strand->self = rb_gc_location(strand->self);
 }
 
-/* A handle lies in a slot of 320 bytes, with at most 40 of CRuby's own; the next size is 640. */
-_Static_assert(sizeof(rsb_strand) <= 280, "a strand's handle would take twice the memory");
-
 static const rb_data_type_t strand_type = {
     .wrap_struct_name = "Ringspun::Strand",
     .function = {.dmark = strand_mark, .dfree = RUBY_DEFAULT_FREE, .dcompact = strand_compact},
     .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_EMBEDDABLE,
 };
 
-static void clear(rsb_strand *strand) {
-    *strand = (rsb_strand){.fiber = Qnil, .home = Qnil, .scope_fibers = Qnil, .body = Qnil, .value = Qnil, .error = Qnil,
-                           .raises = Qnil, .messages = Qnil, .storage = Qnil, .supervisor = Qnil, .spawned_at = Qnil,
-                           .blocker = Qnil};
+/* Of memory that is zero. */
+static void set_up(rsb_strand *strand, VALUE self, rsb_machine *machine) {
+    strand->self = self;
+    strand->machine = machine->self;
+    strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->value = strand->error = Qnil;
+    strand->raises = strand->messages = strand->storage = strand->supervisor = strand->spawned_at = strand->blocker = Qnil;
 }
 
 static VALUE allocate(rsb_machine *machine) {
-    rsb_strand *strand;
-    VALUE object = TypedData_Make_Struct(rsb_cStrand, rsb_strand, &strand_type, strand);
-    clear(strand);
-    strand->self = object;
-    strand->machine = machine->self;
+    VALUE object = rb_data_typed_object_zalloc(rsb_cStrand, rsb_strand_bytes, &strand_type);
+    set_up(rsb_strand_data(object), object, machine);
     return object;
 }
 
@@ -152,7 +152,7 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     rsb_strand *strand = engine->user;
     RS_CHECK(!strand->done);
     strand->done = true;
-    if (RS_UNLIKELY(strand->tells_end || strand->frames)) RSB_EACH_PART(strand_ends, machine, strand);
+    if (RS_UNLIKELY(strand->tells_end)) RSB_EACH_PART(strand_ends, machine, strand);
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
     rs_finish(&machine->engine);
@@ -162,8 +162,9 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
 /* The running strand ends without having run, or cannot go on. */
 void rsb_strand_fail(rsb_machine *machine, rs_strand *engine, VALUE error) {
     rsb_strand *strand = engine->user;
-    if (engine->batch) strand->work->fail(machine, engine, error);
-    else if (strand->answer) strand->error = error;
+    strand->tells_end = true; /* of what is left on a stack that does not go on */
+    if (engine->batch) rsb_without_block.fail(machine, engine, error);
+    else if (!strand->started && NIL_P(strand->body)) strand->error = error; /* read where it was begun */
     else end_with_error(machine, strand, engine, error);
     finish(machine, engine);
 }
@@ -195,9 +196,8 @@ bool rsb_end_killed(rsb_strand *strand) {
 static void use_again(rsb_machine *machine, rsb_strand *strand) {
     VALUE self = strand->self;
     RS_CHECK(strand->done && !strand->shown);
-    clear(strand);
-    strand->self = self;
-    strand->machine = machine->self;
+    memset(strand, 0, rsb_strand_bytes);
+    set_up(strand, self, machine);
     machine->spare[machine->spare_len++] = self;
 }
 
@@ -212,7 +212,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     strand->fiber = strand->home = fiber;
     rsb_note_fiber(machine, strand, fiber);
     if (NIL_P(strand->body)) {
-        thread_killed = strand->work->run(machine, strand, &state);
+        thread_killed = rsb_without_block.run(machine, strand, &state);
     } else if (!refused(machine, strand)) {
         VALUE value = rb_protect(call_body, (VALUE)strand, &state);
         rsb_notice_fork(machine);
@@ -297,6 +297,14 @@ static const char *scope_name(const rs_strand *engine) {
     return scope->run ? "the strands of a run to end" : rs_wait_name(RS_WAIT_SCOPE);
 }
 
+static const char *said_by_a_part(const rsb_strand *strand, const rs_strand *engine) {
+    const char *words = NULL;
+    for (const rsb_part *part = rsb_parts; part && !words; part = part->next) {
+        if (part->strand_waits_for) words = part->strand_waits_for(strand, engine);
+    }
+    return words;
+}
+
 /* What the strand waits for, in words.
  *
  * @return [String, nil] nil when it does not wait
@@ -306,12 +314,12 @@ static VALUE strand_waits_for(VALUE self) {
     rs_machine *machine = &rsb_machine_any_thread(strand->machine)->engine;
     rs_strand *engine = engine_of(strand);
     if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
-    if (strand->waits_meanwhile) return rb_utf8_str_new_cstr(strand->waits_meanwhile);
+    const char *said = said_by_a_part(strand, engine);
+    if (said) return rb_utf8_str_new_cstr(said);
     const rsb_list_kind *kind = rsb_list_kind_of(engine);
     if (kind) return kind->in_words ? kind->in_words(engine->waiter.list) : rb_str_new_cstr(kind->what);
     if (engine->wait == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
     if (engine->wait == RS_WAIT_SCOPE && engine->waiter.list) return rb_str_new_cstr(scope_name(engine));
-    if (engine->wait == RS_WAIT_WAKER && strand->extension_waits_for) return rb_utf8_str_new_cstr(strand->extension_waits_for);
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
     return rsb_request_in_words(&rs_op_at(machine->ops, engine->op)->request);
 }
@@ -321,6 +329,11 @@ static VALUE strand_waits_for(VALUE self) {
  * @return [Thread::Backtrace::Location, nil] nil unless {Machine#locate=} was true then
  * @since 0.1.0 */
 static VALUE strand_spawned_at(VALUE self) { return rsb_strand_get(self)->spawned_at; }
+
+/* A handle lies in a slot of 320 bytes, with at most 40 of CRuby's own; the next size is 640. */
+#define HANDLE_MAX 280
+
+void rsb_check_strand_size(void) { RS_CHECK(rsb_strand_bytes <= HANDLE_MAX); }
 
 void rsb_init_strand(void) {
     rsb_cStrand = rb_define_class_under(rsb_mRingspun, "Strand", rb_cObject);

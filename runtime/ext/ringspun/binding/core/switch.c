@@ -308,7 +308,7 @@ static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_s
 }
 
 static inline rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
-    if (RS_UNLIKELY(me->batch != NULL)) ((rsb_strand *)me->user)->work->hand_over(machine, me);
+    if (RS_UNLIKELY(me->batch != NULL)) rsb_without_block.hand_over(machine, me);
     return park_behind(machine, me, NULL, result);
 }
 

@@ -32,9 +32,17 @@ typedef struct {
     bool reporter_begun;
 } unread_errors;
 
+typedef struct {
+    int64_t due_at_ns;          /* when its error is reported if nobody has read it by then */
+    bool reported;              /* its error was */
+    bool read;                  /* its error was read */
+} error_state;
+
 static rsb_part part;
 
 static unread_errors *errors_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
+
+static error_state *state_of(const rsb_strand *strand) { return rsb_strand_part(strand, &part); }
 
 static void mark_errors(rsb_machine *machine) {
     unread_errors *errors = errors_of(machine);
@@ -67,14 +75,14 @@ typedef struct {
 static int look_at(VALUE object, VALUE error, VALUE argument) {
     due_search *search = (due_search *)argument;
     rsb_strand *strand = rsb_strand_data(object);
-    if (strand->reported || (!NIL_P(search->run) && strand->supervisor != search->run)) return ST_CONTINUE;
-    int64_t due_ns = strand->due_at_ns;
+    if (state_of(strand)->reported || (!NIL_P(search->run) && strand->supervisor != search->run)) return ST_CONTINUE;
+    int64_t due_ns = state_of(strand)->due_at_ns;
     bool all = search->now_ns == RS_NEVER;
     if (all || due_ns <= search->now_ns) {
         if (search->take) {
             VALUE entry = rb_ary_new_from_args(3, object, error, rsb_run_on_error(strand->supervisor));
             rb_ary_push(errors_of(search->machine)->due, entry);
-            strand->reported = true;
+            state_of(strand)->reported = true;
             return ST_CONTINUE;
         }
         due_ns = search->now_ns;
@@ -176,10 +184,10 @@ void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, boo
     if (too_many) make_all_due(machine);
     prepare_reporter(machine);
     bool may_be_read = held || awaited;
-    strand->due_at_ns = rs_now(&machine->engine) + (may_be_read ? REPORT_AFTER_NS : 0);
+    state_of(strand)->due_at_ns = rs_now(&machine->engine) + (may_be_read ? REPORT_AFTER_NS : 0);
     rb_hash_aset(errors_of(machine)->unread, rsb_strand_show(strand), strand->error);
     if (!may_be_read || too_many) begin_reporter(machine);
-    if (may_be_read) remind(machine, strand->due_at_ns);
+    if (may_be_read) remind(machine, state_of(strand)->due_at_ns);
 }
 
 void rsb_unread_report(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler) {
@@ -190,12 +198,12 @@ void rsb_unread_report(rsb_machine *machine, VALUE strand, VALUE error, VALUE ha
 }
 
 void rsb_unread_read(rsb_machine *machine, VALUE strand) {
-    rsb_strand_data(strand)->read = true;
+    state_of(rsb_strand_data(strand))->read = true;
     rb_hash_delete(errors_of(machine)->unread, strand);
 }
 
 static int take_one(VALUE strand, VALUE error, VALUE errors) {
-    rsb_strand_data(strand)->read = true;
+    state_of(rsb_strand_data(strand))->read = true;
     rb_ary_push(errors, error);
     return ST_CONTINUE;
 }
@@ -225,7 +233,7 @@ static VALUE machine_next_unread(VALUE self, VALUE all) {
         VALUE entry = rb_ary_shift(errors_of(machine)->due);
         rsb_strand *strand = rsb_strand_data(RARRAY_AREF(entry, 0));
         bool of_scope = RTEST(RARRAY_AREF(entry, 2)) && !rsb_is_run(strand->supervisor);
-        if (of_scope || !strand->read) return entry; /* else somebody has joined it since */
+        if (of_scope || !state_of(strand)->read) return entry; /* else somebody has joined it since */
     }
     return Qnil;
 }
@@ -277,7 +285,8 @@ static VALUE report_all_unread(VALUE class) {
     return Qnil;
 }
 
-static rsb_part part = {.data_size = sizeof(unread_errors), .mark = mark_errors, .forked = unread_forked};
+static rsb_part part = {.data_size = sizeof(unread_errors), .strand_size = sizeof(error_state), .mark = mark_errors,
+                        .forked = unread_forked};
 
 void rsb_init_unread(void) {
     rsb_register_part(&part);

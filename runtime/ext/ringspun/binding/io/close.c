@@ -20,6 +20,11 @@ typedef struct rsb_closing {
     int64_t result;
 } closing;
 
+static rsb_part part;
+
+/* What the strand is closing, and how far that has come; NULL: nothing. */
+static closing **closing_of(const rsb_strand *strand) { return rsb_strand_part(strand, &part); }
+
 /* From here on no op begins on the descriptor. A second close raises: by the time that it could go on, the number may mean
  * another descriptor. */
 static void begin_closing(closing *c, int fd) {
@@ -35,14 +40,14 @@ static void let_go(closing *c) {
 
 static VALUE end_closing(VALUE argument) {
     closing *c = (closing *)argument;
-    rsb_running(c->machine)->closing = NULL;
+    *closing_of(rsb_running(c->machine)) = NULL;
     let_go(c);
     return Qnil;
 }
 
 void rsb_closed(rsb_machine *machine) {
-    rsb_strand *strand = rsb_running(machine);
-    if (strand->closing) end_closing((VALUE)strand->closing);
+    closing *c = *closing_of(rsb_running(machine));
+    if (c) end_closing((VALUE)c);
 }
 
 static const rsb_list_kind for_closing = {.what = "the last op on a descriptor to be closed"};
@@ -94,7 +99,7 @@ static VALUE close_object(VALUE argument) {
     begin_closing(c, rsb_io_fd(c->machine, c->io));
     if (two) begin_closing(c, rsb_io_fd(c->machine, writing));
     for (int i = 0; i < c->count; i++) end_ops_on(c->machine, c->fds[i]);
-    rsb_running(c->machine)->closing = c;
+    *closing_of(rsb_running(c->machine)) = c;
     if (c->within) c->answer = rb_call_super_kw(c->argc, c->argv, c->keywords);
     else rb_funcall(c->io, rb_intern("close"), 0);
     return Qnil;
@@ -139,7 +144,7 @@ static bool closes(const closing *c, int fd) {
 }
 
 bool rsb_close_for_ruby(rsb_machine *machine, int fd) {
-    if (closes(rsb_running(machine)->closing, fd)) return false;
+    if (closes(*closing_of(rsb_running(machine)), fd)) return false;
     if (rs_descriptor_is_closing(machine->engine.descriptors, fd)) return true;
     if (fcntl(fd, F_GETFD) < 0) return false;
     closing c = {.machine = machine, .io = INT2FIX(fd)};
@@ -209,7 +214,10 @@ static VALUE io_close(VALUE self) { return end_waits_and_go_on(rsb_existing(), s
  */
 static VALUE io_reopen(int argc, VALUE *argv, VALUE self) { return end_waits_and_go_on(rsb_existing(), self, argc, argv); }
 
+static rsb_part part = {.strand_size = sizeof(closing *)};
+
 void rsb_init_close(void) {
+    rsb_register_part(&part);
     rb_define_method(rsb_cMachine, "close", machine_close, -1);
     VALUE streams = rb_define_module_under(rsb_mRingspun, "IOMethods");
     rb_define_method(streams, "close", io_close, 0);

@@ -10,9 +10,9 @@ void rsb_resumable(rsb_machine *machine) {
 }
 
 static VALUE take_resume_value(rsb_machine *machine) {
-    rsb_strand *strand = rsb_running(machine);
-    VALUE value = strand->resume_value;
-    strand->resume_value = Qnil;
+    rsb_strand_runs *runs = rsb_runs_of(rsb_running(machine));
+    VALUE value = runs->resume_value;
+    runs->resume_value = Qnil;
     return value;
 }
 

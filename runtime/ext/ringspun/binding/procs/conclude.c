@@ -89,7 +89,7 @@ static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
     rs_resumption answer = rs_resume(&machine->engine, strand ? strand->id : RS_NO_ID);
     if (answer == RS_NOT_WAITING) fail(self, "not waiting");
     if (answer == RS_ENDED_ALREADY) fail(self, "already scheduled");
-    strand->resume_value = argc ? argv[0] : Qnil;
+    rsb_runs_of(strand)->resume_value = argc ? argv[0] : Qnil;
     return ID2SYM(rb_intern("resumed"));
 }
 

@@ -10,13 +10,13 @@ VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame) {
 }
 
 static VALUE evaluation_of_strand(rsb_machine *machine, rsb_strand *strand) {
-    if (!strand->evaluation) {
+    if (!rsb_runs_of(strand)->evaluation) {
         VALUE object = rsb_evaluation_new(machine, Qnil, rsb_cEvaluation, RS_EVALUATION_OF_STRAND);
         rsb_evaluation_get(object)->strand = strand->self;
         strand->shown = true;
-        strand->evaluation = object;
+        rsb_runs_of(strand)->evaluation = object;
     }
-    return strand->evaluation;
+    return rsb_runs_of(strand)->evaluation;
 }
 
 VALUE rsb_evaluation_here(rsb_machine *machine) {

@@ -1,32 +1,37 @@
 #include "frames.h"
 #include "handle.h"
 
-static rsb_part part;
-
 /* How many frames of the machine lie on other fibers than their strand's first. */
-static inline uint32_t *fiber_frames_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
+static inline uint32_t *fiber_frames_of(const rsb_machine *machine) { return rsb_part_data(machine, &rsb_frames_part); }
 
 /* --- open, and closed --- */
 
 static inline void enter(rsb_frame *frame, rsb_strand *strand) {
     frame->strand = strand;
     frame->inner = NULL;
-    frame->outer = strand->frames;
+    frame->outer = rsb_runs_of(strand)->frames;
     if (frame->outer) frame->outer->inner = frame;
-    strand->frames = frame;
+    rsb_runs_of(strand)->frames = frame;
 }
 
 static inline void leave(rsb_frame *frame) {
-    RS_ASSERT(frame->inner ? frame->inner->outer == frame : frame->strand->frames == frame);
+    RS_ASSERT(frame->inner ? frame->inner->outer == frame : rsb_runs_of(frame->strand)->frames == frame);
     if (frame->inner) frame->inner->outer = frame->outer;
-    else frame->strand->frames = frame->outer;
+    else rsb_runs_of(frame->strand)->frames = frame->outer;
     if (frame->outer) frame->outer->inner = frame->inner;
+}
+
+/* The program may drop that fiber, or leave the frame suspended there. */
+static void open_elsewhere(rsb_machine *machine, rsb_strand *strand, VALUE fiber) {
+    rsb_keep_fiber(strand, fiber);
+    ++*fiber_frames_of(machine);
+    strand->tells_end = true;
 }
 
 void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation) {
     rsb_strand *strand = rsb_running(machine);
     if (RS_LIKELY(fiber == strand->home || (NIL_P(strand->home) && fiber == machine->root_fiber))) fiber = 0;
-    else rsb_keep_fiber(strand, fiber), ++*fiber_frames_of(machine); /* the program may drop that fiber */
+    else open_elsewhere(machine, strand, fiber);
     *frame = (rsb_frame){.fiber = fiber, .proc = proc, .evaluation = evaluation};
     enter(frame, strand);
     if (!evaluation) return;
@@ -86,7 +91,7 @@ bool rsb_frame_goes_on(const rsb_frame *frame) {
 
 static rsb_frame *oldest_on(const rsb_strand *strand, VALUE fiber) {
     rsb_frame *oldest = NULL;
-    for (rsb_frame *frame = strand->frames; frame; frame = frame->outer) {
+    for (rsb_frame *frame = rsb_runs_of(strand)->frames; frame; frame = frame->outer) {
         if (frame->fiber == fiber) oldest = frame;
     }
     return oldest;
@@ -104,6 +109,7 @@ static void enter_outside(rsb_frame *frame, rsb_frame *newer) {
  * stay further inside. */
 static void give(rsb_frame *frame, rsb_strand *strand) {
     rsb_strand *former = frame->strand;
+    strand->tells_end = true;
     VALUE fiber = frame->fiber;
     rsb_frame *newer = oldest_on(strand, fiber);
     rsb_frame *oldest = frame;
@@ -125,7 +131,7 @@ static bool interrupts_here(rs_machine *engine) {
     rsb_machine *machine = engine->user;
     if (RS_LIKELY(*fiber_frames_of(machine) == 0)) return true;
     VALUE here = rb_fiber_current();
-    for (rsb_frame *frame = rsb_running(machine)->frames; frame; frame = frame->outer) {
+    for (rsb_frame *frame = rsb_runs_of(rsb_running(machine))->frames; frame; frame = frame->outer) {
         if (frame->cancels && frame->fiber && !resumed_by(here, frame->fiber)) rsb_frame_spare(machine, frame);
     }
     return rs_running(engine)->interrupts > 0;
@@ -150,7 +156,7 @@ static VALUE first_fiber(const rsb_machine *machine, const rsb_strand *strand) {
 }
 
 static rsb_frame *newest_on(const rsb_machine *machine, const rsb_strand *strand, const void *data) {
-    for (rsb_frame *frame = strand->frames; frame; frame = frame->outer) {
+    for (rsb_frame *frame = rsb_runs_of(strand)->frames; frame; frame = frame->outer) {
         VALUE fiber = frame->fiber ? frame->fiber : first_fiber(machine, strand);
         if (!NIL_P(fiber) && RTYPEDDATA_GET_DATA(fiber) == data) return frame;
     }
@@ -170,13 +176,13 @@ static rsb_frame *take_over(rsb_machine *machine, rsb_strand *strand, const void
 
 rsb_frame *rsb_frame_here(rsb_machine *machine) {
     rsb_strand *strand = rsb_running(machine);
-    if (RS_LIKELY(*fiber_frames_of(machine) == 0)) return strand->frames;
+    if (RS_LIKELY(*fiber_frames_of(machine) == 0)) return rsb_runs_of(strand)->frames;
     for (const void *data = RTYPEDDATA_GET_DATA(rb_fiber_current()); data; data = rsb_outer_stack(data)) {
         rsb_frame *frame = newest_on(machine, strand, data);
         if (!frame) frame = take_over(machine, strand, data);
         if (frame) return frame;
     }
-    rsb_frame *frame = strand->frames; /* a fiber entered by Fiber#transfer has no resumer: take the frame on the first fiber */
+    rsb_frame *frame = rsb_runs_of(strand)->frames; /* a fiber entered by Fiber#transfer has no resumer: take the frame on the first fiber */
     while (frame && frame->fiber) frame = frame->outer;
     return frame;
 }
@@ -185,7 +191,7 @@ rsb_frame *rsb_frame_here(rsb_machine *machine) {
 static bool is_in_frame(const rsb_machine *machine, const rsb_strand *root) {
     VALUE here = rb_fiber_current();
     VALUE first = first_fiber(machine, root);
-    for (const rsb_frame *frame = root->frames; frame; frame = frame->outer) {
+    for (const rsb_frame *frame = rsb_runs_of(root)->frames; frame; frame = frame->outer) {
         if (resumed_by(here, frame->fiber ? frame->fiber : first)) return true;
     }
     return false;
@@ -204,8 +210,8 @@ static void leave_for_good(rsb_machine *machine, rsb_frame *frame) {
 
 /* The strand or its machine has ended: concludes the runs that are suspended in other fibers. */
 static void frames_abandon(rsb_machine *machine, rsb_strand *strand) {
-    while (strand->frames) {
-        rsb_frame *frame = strand->frames;
+    while (rsb_runs_of(strand)->frames) {
+        rsb_frame *frame = rsb_runs_of(strand)->frames;
         VALUE object = frame->evaluation;
         leave_for_good(machine, frame);
         if (!object) continue;
@@ -219,16 +225,16 @@ static void frames_abandon(rsb_machine *machine, rsb_strand *strand) {
 /* Closes the frames of strands of the parent. Their fibers may still be resumed in the child. */
 static void frames_forked(rsb_machine *machine, rsb_strand *survivor) {
     /* The strands that wait for these answers are the parent's. */
-    for (rsb_frame *frame = survivor->frames; frame; frame = frame->outer) frame->answer = NULL;
+    for (rsb_frame *frame = rsb_runs_of(survivor)->frames; frame; frame = frame->outer) frame->answer = NULL;
     RS_EACH_STRAND(&machine->engine.strands, engine) {
         rsb_strand *strand = engine->user;
         if (!strand || strand == survivor) continue;
-        while (strand->frames) leave_for_good(machine, strand->frames);
+        while (rsb_runs_of(strand)->frames) leave_for_good(machine, rsb_runs_of(strand)->frames);
     }
 }
 
 bool rsb_frame_is_of(const rsb_frame *frame, const rsb_strand *strand) {
-    for (const rsb_frame *one = strand->frames; one; one = one->outer) {
+    for (const rsb_frame *one = rsb_runs_of(strand)->frames; one; one = one->outer) {
         if (one == frame) return true;
     }
     return false;
@@ -240,9 +246,15 @@ static void check_closable(const rsb_machine *machine, const rsb_strand *root) {
     }
 }
 
-static rsb_part part = {.data_size = sizeof(uint32_t), .forked = frames_forked, .strand_ends = frames_abandon, .check_closable = check_closable};
+static void mark_runs(rsb_strand *strand) {
+    rb_gc_mark(rsb_runs_of(strand)->evaluation);
+    rb_gc_mark(rsb_runs_of(strand)->resume_value);
+}
+
+rsb_part rsb_frames_part = {.data_size = sizeof(uint32_t), .strand_size = sizeof(rsb_strand_runs), .mark_strand = mark_runs,
+                            .forked = frames_forked, .strand_ends = frames_abandon, .check_closable = check_closable};
 
 void rsb_init_frames(void) {
-    rsb_register_part(&part);
+    rsb_register_part(&rsb_frames_part);
     rsb_driver.interrupts_here = interrupts_here;
 }

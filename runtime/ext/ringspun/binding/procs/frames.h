@@ -23,6 +23,17 @@ typedef struct rsb_frame {
     VALUE cancels;              /* the exception delivered to unwind it, or 0 */
 } rsb_frame;
 
+/* What this room keeps for a strand. */
+typedef struct {
+    VALUE evaluation;           /* the strand's own, for code outside of concurrent procs; 0: nobody has asked for it */
+    VALUE resume_value;         /* of Evaluation#resume!, until the wait that it has ended is over */
+    rsb_frame *frames;          /* the runs that it is in, the newest first */
+    struct rsb_start_answer *answer; /* for the strand that waits until this one has begun its run, or NULL */
+} rsb_strand_runs;
+
+extern rsb_part rsb_frames_part;
+static inline rsb_strand_runs *rsb_runs_of(const rsb_strand *strand) { return rsb_strand_part(strand, &rsb_frames_part); }
+
 /* `fiber` is the running fiber. */
 void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation);
 void rsb_frame_close(rsb_machine *machine, rsb_frame *frame);

@@ -37,16 +37,9 @@ static void have_spare(rsb_machine *machine) {
     machine->spare[machine->spare_len++] = handle;
 }
 
-static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state);
-static void batch_fail(rsb_machine *machine, rs_strand *strand, VALUE error);
-static void batch_hand_over(rsb_machine *machine, rs_strand *strand);
-
-static const rsb_work starts = {.run = batch_run, .fail = batch_fail, .hand_over = batch_hand_over};
-
-static rsb_strand *give_work(rs_strand *engine) {
+static rsb_strand *give_handle(rs_strand *engine) {
     rsb_strand *strand = engine->user;
     strand->id = rs_strand_id(engine);
-    strand->work = &starts;
     return strand;
 }
 
@@ -61,7 +54,7 @@ static rs_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervis
     VALUE handle = take_handle(machine);
     rs_strand *engine = rs_batch_spawn(&machine->engine, scope, rsb_strand_data(handle));
     if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
-    give_work(engine)->supervisor = supervisor;
+    give_handle(engine)->supervisor = supervisor;
     RB_GC_GUARD(handle);
     return engine->batch;
 }
@@ -95,7 +88,7 @@ static void hand_over(rsb_machine *machine, rs_strand *strand, hand_over_functio
     rs_strand *other = function(&machine->engine, strand, user);
     if (!other) return;
     machine->spare_len--;
-    give_work(other);
+    give_handle(other);
 }
 
 static void batch_hand_over(rsb_machine *machine, rs_strand *strand) { hand_over(machine, strand, rs_batch_hand_over); }
@@ -225,10 +218,11 @@ static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *st
 }
 
 static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
-    if (strand->answer) {
-        rsb_start start = *strand->answer->start;
-        rsb_start_answer *answer = strand->answer;
-        strand->answer = NULL;
+    rsb_strand_runs *runs = rsb_runs_of(strand);
+    if (runs->answer) {
+        rsb_start_answer *answer = runs->answer;
+        rsb_start start = *answer->start;
+        runs->answer = NULL;
         return run(machine, strand, &start, answer, state).killed;
     }
     rs_strand *me = rs_running(&machine->engine);
@@ -241,7 +235,7 @@ static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
         if (RS_UNLIKELY(killed || strand->used_fiber || !rsb_fiber_reset(machine, strand->home, true))) strand->used_fiber = true;
         /* A run that has computed for long ends the turn: strands whose timers are due go before the next run. */
         bool turn_over = rs_batch_turn_is_over(&machine->engine, me);
-        if (RS_LIKELY(!strand->used_fiber && !strand->shown && !strand->frames && !turn_over)) continue;
+        if (RS_LIKELY(!strand->used_fiber && !strand->shown && !runs->frames && !turn_over)) continue;
         if (me->batch) hand_over(machine, me, turn_over ? rs_batch_hand_over_in_place : rs_batch_hand_over);
         if (!me->batch || killed) return killed;
     }
@@ -270,8 +264,8 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
     rs_strand *engine = rs_spawn_first(&machine->engine, rsb_run_here(machine), strand);
     if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
     rs_strand_awaits_turn(engine);
-    give_work(engine);
-    strand->answer = &answer;
+    give_handle(engine);
+    rsb_runs_of(strand)->answer = &answer;
     strand->spawned_at = start->spawned_at;
     rsb_run_first(machine, me, engine);
     if (RS_LIKELY(answer.ended)) {
@@ -281,7 +275,7 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
         *failed = answer.failed;
         return true;
     }
-    rsb_frame *frame = strand->frames;
+    rsb_frame *frame = rsb_runs_of(strand)->frames;
     if (RS_UNLIKELY(!frame)) { /* there was no stack for it, so it has not run */
         *value = strand->error;
         *failed = true;
@@ -303,6 +297,7 @@ static rsb_part part = {.mark = starts_mark};
 
 void rsb_init_start(void) {
     rsb_register_part(&part);
+    rsb_without_block = (rsb_work){.run = batch_run, .fail = batch_fail, .hand_over = batch_hand_over};
     rb_gc_register_address(&traced_class);
     rb_define_private_method(rb_singleton_class(rsb_cConcurrentProc), "trace=", proc_set_trace, 1);
 }

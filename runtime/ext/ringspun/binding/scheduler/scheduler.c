@@ -35,7 +35,10 @@ static void free_blocked(rsb_machine *machine) {
     waits_of(machine)->blocked = NULL;
 }
 
-static rsb_part part = {.data_size = sizeof(block_waits), .forked = forget_blocked, .free = free_blocked};
+/* Whether the permit of the engine's strand, if it has one, comes from a Thread::Queue. */
+static bool *permit_by_queue_of(const rsb_strand *strand) { return rsb_strand_part(strand, &part); }
+
+static rsb_part part = {.data_size = sizeof(block_waits), .strand_size = sizeof(bool), .forked = forget_blocked, .free = free_blocked};
 
 static void scheduler_mark(void *data) { rb_gc_mark(((rsb_scheduler *)data)->machine); }
 
@@ -314,14 +317,15 @@ static void permit(rsb_machine *machine, VALUE self, VALUE blocker, VALUE fiber)
     if (!handle) return;
     rs_strand *strand = rs_strand_find(&machine->engine.strands, handle->id);
     if (strand->wait != RS_WAIT_NONE && !is_overridden(self, id_block) && !is_overridden(self, id_kernel_sleep)) return;
-    handle->permit_by_queue = is_queue(blocker) && (handle->permit_by_queue || !strand->permit);
+    bool *by_queue = permit_by_queue_of(handle);
+    *by_queue = is_queue(blocker) && (*by_queue || !strand->permit);
     rs_permit(strand);
 }
 
 /* Callers of {#block} check again whether they may go on; Mutex#sleep does not. So it must not take a permit that came from a
  * queue, too late for a wait that had timed out. */
 static void forget_permit_by_queue(rsb_machine *machine) {
-    if (rsb_running(machine)->permit_by_queue) rs_forget_permit(&machine->engine);
+    if (*permit_by_queue_of(rsb_running(machine))) rs_forget_permit(&machine->engine);
 }
 
 /* Called when the wait of a fiber in {#block} is over. From any thread; never waits and never switches.

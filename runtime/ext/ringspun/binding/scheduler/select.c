@@ -30,18 +30,21 @@ static rsb_part part;
 /* The waiting selections of the machine. */
 static rs_links *selections_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
 
+/* The one in which the strand waits, or NULL. */
+static selection **selection_of(const rsb_strand *strand) { return rsb_strand_part(strand, &part); }
+
 /* --- closing --- */
 
 static void begin_wait(selection *s) {
     s->strand = rsb_running(s->machine);
-    RS_CHECK(!s->strand->selection);
+    RS_CHECK(!*selection_of(s->strand));
     rs_links_prepend(selections_of(s->machine), &s->link);
-    s->strand->selection = s;
+    *selection_of(s->strand) = s;
 }
 
 static void end_wait(selection *s) {
     rs_links_remove(selections_of(s->machine), &s->link);
-    s->strand->selection = NULL;
+    *selection_of(s->strand) = NULL;
 }
 
 static bool has_descriptor(const selection *s, int fd) {
@@ -70,7 +73,8 @@ static void selections_closing(rsb_machine *machine, int fd) {
 /* In a forked child the other selections lie on stacks that do not exist any more. */
 static void selections_forked(rsb_machine *machine, rsb_strand *survivor) {
     rs_links_forget(selections_of(machine));
-    if (survivor->selection) rs_links_prepend(selections_of(machine), &survivor->selection->link);
+    selection *own = *selection_of(survivor);
+    if (own) rs_links_prepend(selections_of(machine), &own->link);
 }
 
 /* --- looking --- */
@@ -247,7 +251,8 @@ static VALUE scheduler_io_select(int argc, VALUE *argv, VALUE self) {
     return result;
 }
 
-static rsb_part part = {.data_size = sizeof(rs_links), .forked = selections_forked, .waits_for = is_selected, .closing = selections_closing};
+static rsb_part part = {.data_size = sizeof(rs_links), .strand_size = sizeof(selection *),
+                        .forked = selections_forked, .waits_for = is_selected, .closing = selections_closing};
 
 void rsb_init_scheduler_select(void) {
     rsb_register_part(&part);
