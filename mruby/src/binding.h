@@ -240,6 +240,8 @@ void rsm_raise_wake(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind);
 
 /* An Integer within these limits, or a UsageError about `what`. */
 int64_t rsm_int_arg(mrb_state *mrb, mrb_value value, int64_t min, int64_t max, const char *what);
+/* That of an `initialize` with one argument: Class#new hands on an empty Hash of options, which mrb_get_arg1 takes for one. */
+mrb_value rsm_only_arg(mrb_state *mrb);
 /* The block of a method that takes nothing else, or a UsageError. */
 mrb_value rsm_block_arg(mrb_state *mrb, const char *method);
 void rsm_check_string(mrb_state *mrb, mrb_value value, const char *what);

@@ -83,6 +83,12 @@ void rsm_check_string(mrb_state *mrb, mrb_value value, const char *what) {
     mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "%s: expected a String, got %v", what, mrb_inspect(mrb, value));
 }
 
+mrb_value rsm_only_arg(mrb_state *mrb) {
+    mrb_value value;
+    mrb_get_args(mrb, "o", &value);
+    return value;
+}
+
 mrb_value rsm_block_arg(mrb_state *mrb, const char *method) {
     mrb_value block;
     mrb_get_args(mrb, "&", &block);

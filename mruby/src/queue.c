@@ -166,7 +166,7 @@ static mrb_value queue_clear(mrb_state *mrb, mrb_value self) {
     return self;
 }
 
-static int64_t max_arg(mrb_state *mrb) { return rsm_int_arg(mrb, mrb_get_arg1(mrb), 1, MRB_INT_MAX, "a sized queue's max"); }
+static int64_t max_arg(mrb_state *mrb) { return rsm_int_arg(mrb, rsm_only_arg(mrb), 1, MRB_INT_MAX, "a sized queue's max"); }
 
 static void make(mrb_state *mrb, mrb_value self) {
     rsm_refuse_again(mrb, self);

@@ -147,7 +147,7 @@ static mrb_value mutex_owned_p(mrb_state *mrb, mrb_value self) {
 /* --- Semaphore --- */
 
 static mrb_value semaphore_initialize(mrb_state *mrb, mrb_value self) {
-    int64_t permits = rsm_int_arg(mrb, mrb_get_arg1(mrb), 1, MRB_INT_MAX, "a semaphore's permits");
+    int64_t permits = rsm_int_arg(mrb, rsm_only_arg(mrb), 1, MRB_INT_MAX, "a semaphore's permits");
     rs_semaphore_init(&make(mrb, self, &semaphore_type)->semaphore, permits);
     return self;
 }
@@ -223,7 +223,7 @@ static mrb_value condition_broadcast(mrb_state *mrb, mrb_value self) {
 /* --- Barrier --- */
 
 static mrb_value barrier_initialize(mrb_state *mrb, mrb_value self) {
-    int64_t parties = rsm_int_arg(mrb, mrb_get_arg1(mrb), 1, MRB_INT_MAX, "a barrier's parties");
+    int64_t parties = rsm_int_arg(mrb, rsm_only_arg(mrb), 1, MRB_INT_MAX, "a barrier's parties");
     rs_barrier_init(&make(mrb, self, &barrier_type)->barrier, parties);
     return self;
 }

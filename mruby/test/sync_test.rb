@@ -173,6 +173,18 @@ class MutexTest < SyncTest
       end
     end
   end
+
+  # Class#new of mruby hands on an empty Hash of options, which is no size.
+  def test_a_size_that_is_missing_is_said_to_be_missing
+    [Ringspun::Semaphore, Ringspun::Barrier, Ringspun::SizedQueue].each do |type|
+      missing = -> { type.new }
+      with_block = -> { type.new { flunk } }
+      [missing, with_block].each do |call|
+        assert_equal "wrong number of arguments (given 0, expected 1)", assert_raises(ArgumentError, &call).message
+      end
+      assert_includes assert_raises(Ringspun::UsageError) { type.new(permits: 1) }.message, "expected an Integer, 1 or more, got {"
+    end
+  end
 end
 
 class SemaphoreTest < SyncTest
