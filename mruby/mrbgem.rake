@@ -32,4 +32,8 @@ MRuby::Gem::Specification.new("mruby-ringspun") do |spec|
   exts << build.exts.presym_preprocessed if !build.respond_to?(:presym_enabled?) || build.presym_enabled?
   exts.each { |ext| cc.define_rules("#{build_dir}/engine", engine, ext) }
   spec.objs += sources.map { |source| source.delete_suffix(".c").sub(engine, "#{build_dir}/engine") + build.exts.object }
+  # mruby takes those in src/ itself, and not those in folders there: the rooms of the binding.
+  spec.objs += Dir[File.join(__dir__, "src/*/**/*.c")].sort.map do |source|
+    source.delete_suffix(".c").sub(__dir__, build_dir) + build.exts.object
+  end
 end

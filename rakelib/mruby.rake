@@ -3,6 +3,7 @@
 # mruby with our gem in it, built from the source that MRUBY_SRC names, or else from what bin/setup --matrix has fetched.
 
 MRUBY_SRC = File.expand_path(ENV.fetch("MRUBY_SRC", "tmp/mruby/source"))
+MRUBY_SOURCES = FileList["mruby/src/**/*.c"].sort
 # Beside its own, tests that run on CRuby too.
 MRUBY_SHARED = %w[await call conclude data detached errors fastest nested nonblock order proc resume].map do |name|
   "runtime/test/evaluation/#{name}_test.rb"
@@ -123,13 +124,13 @@ end
 
 # The first error of each file that has one, for nobody knows which is compiled first.
 def refusal_pass(define, message)
-  pass("mruby with #{define} is refused", "sh", "-c", "errors=$(for file in mruby/src/*.c; do " \
+  pass("mruby with #{define} is refused", "sh", "-c", "errors=$(for file in #{MRUBY_SOURCES.join(" ")}; do " \
        "#{mruby_syntax(define, "$file")} 2>&1 | grep -m1 error:; done); echo \"$errors\" | grep -q . && " \
        "! echo \"$errors\" | grep -v '#error.*#{message}'")
 end
 
 def accepted_pass(define)
-  pass("mruby with #{define} is accepted", "sh", "-c", "set -e; for file in mruby/src/*.c; do " \
+  pass("mruby with #{define} is accepted", "sh", "-c", "set -e; for file in #{MRUBY_SOURCES.join(" ")}; do " \
        "#{mruby_syntax("#{define} -Werror", "$file")}; done")
 end
 
@@ -184,7 +185,7 @@ task "mruby:four" => "mruby:plain" do
   defines = `sh #{MRUBY4}/usr/bin/mruby-config --cflags`.split.grep(/\A-D/)
   includes = ["#{to}/include", "#{MRUBY4}/usr/include", EXTENSION_DIR, "#{EXTENSION_DIR}/engine"].map { |folder| "-I#{folder}" }
   sh "gcc", "-O1", "-g", "-Wall", "-std=gnu11", "-D_GNU_SOURCE", *defines, *includes,
-     *Dir["mruby/src/*.c"], "mruby/test/host/linked.c", "#{to}/mrblib.c",
+     *MRUBY_SOURCES, "mruby/test/host/linked.c", "#{to}/mrblib.c",
      *Dir["tmp/mruby/plain/host/mrbgems/mruby-ringspun/engine/**/*.o"], "#{MRUBY4}/usr/lib/libmruby.a", "-lm", "-lpthread",
      "-o", "#{to}/tests", verbose: false
 end

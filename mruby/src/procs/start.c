@@ -1,36 +1,66 @@
-/* procs: how runs of concurrent procs begin and end, beside calls on the caller's own stack (ConcurrentProc#call in mrblib).
+/* start: how runs of concurrent procs begin and end, beside calls on the caller's own stack (ConcurrentProc#call in mrblib).
  *
  * Runs that begin later are in batches of the engine's (procs/batch.h). What a start needs is in an Array of the strand that has the
  * batch, for the collector sees no memory of ours: so a start is its place in the batch, and no more.
  */
-#include "binding.h"
+#include "procs.h"
 
-#include <mruby/array.h>
 #include <mruby/error.h>
 #include <mruby/hash.h>
 
+/* What it keeps for each machine. */
+typedef struct {
+    rsm_strand *spare;          /* memory for runs, linked by their memos */
+    mrb_sym block_name;
+} start_data;
+
+static void find_names(mrb_state *mrb, rsm_machine *machine);
+static void spare_those_that_run(rsm_machine *machine);
+static void free_spare(mrb_state *mrb, rsm_machine *machine);
+static rsm_part start_part = {.data_size = sizeof(start_data), .made = find_names, .ends = spare_those_that_run,
+                              .free = free_spare};
+
+static start_data *data_of(const rsm_machine *machine) { return rsm_part_data(machine, &start_part); }
+
+static void find_names(mrb_state *mrb, rsm_machine *machine) { data_of(machine)->block_name = mrb_intern_lit(mrb, "@block"); }
+
+/* Of a strand that has ended. */
+static rsm_strand **next_spare(rsm_strand *strand) { return RSM_MEMO(rsm_strand *, strand); }
+
 static rsm_strand *new_strand(mrb_state *mrb, rsm_machine *machine) {
-    rsm_strand *strand = machine->spare_runs;
-    if (RS_LIKELY(strand != NULL)) machine->spare_runs = strand->spare;
+    start_data *data = data_of(machine);
+    rsm_strand *strand = data->spare;
+    if (RS_LIKELY(strand != NULL)) data->spare = *next_spare(strand);
     else strand = mrb_malloc(mrb, sizeof(*strand));
-    *strand = (rsm_strand){.raises = mrb_nil_value(), .runs_proc = true};
+    *strand = (rsm_strand){.raises = mrb_nil_value(), .has_work = true};
     return strand;
 }
 
-void rsm_spare_run(rsm_machine *machine, rsm_strand *strand) {
-    strand->spare = machine->spare_runs;
-    machine->spare_runs = strand;
+/* Its memory is for the next, and goes with the machine. */
+static void spare(rsm_machine *machine, rsm_strand *strand) {
+    start_data *data = data_of(machine);
+    *next_spare(strand) = data->spare;
+    data->spare = strand;
 }
 
-void rsm_free_spare_runs(mrb_state *mrb, rsm_machine *machine) {
-    for (rsm_strand *strand; (strand = machine->spare_runs) != NULL;) {
-        machine->spare_runs = strand->spare;
+/* What keeps their memory otherwise is their end. */
+static void spare_those_that_run(rsm_machine *machine) {
+    RS_EACH_STRAND(&machine->engine.strands, engine) {
+        rsm_strand *strand = engine->user;
+        if (strand->has_work) spare(machine, strand);
+    }
+}
+
+static void free_spare(mrb_state *mrb, rsm_machine *machine) {
+    start_data *data = data_of(machine);
+    for (rsm_strand *strand; (strand = data->spare) != NULL;) {
+        data->spare = *next_spare(strand);
         mrb_free(mrb, strand);
     }
 }
 
 static mrb_noreturn void no_room(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
-    rsm_spare_run(machine, strand);
+    spare(machine, strand);
     mrb_raise(mrb, rsm_class(mrb, "LimitError"), "no room for one more strand");
 }
 
@@ -42,7 +72,7 @@ static mrb_value start_with(mrb_state *mrb, rsm_machine *machine, mrb_value bloc
     if (count == 0 && mrb_hash_empty_p(mrb, options) && mrb_nil_p(given)) return block;
     struct RClass *class = mrb_class_get_under(mrb, rsm_class(mrb, "ConcurrentProc"), "Start");
     mrb_value start = mrb_obj_value(mrb_obj_alloc(mrb, MRB_TT_OBJECT, class));
-    mrb_iv_set(mrb, start, machine->block_name, block);
+    mrb_iv_set(mrb, start, data_of(machine)->block_name, block);
     mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@arguments"), mrb_ary_new_from_values(mrb, count, arguments));
     mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@options"), options);
     mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@given"), given);
@@ -51,7 +81,7 @@ static mrb_value start_with(mrb_state *mrb, rsm_machine *machine, mrb_value bloc
 
 /* What the run calls: the proc's block, or with arguments a Start. */
 static mrb_value block_of(mrb_state *mrb, rsm_machine *machine, mrb_value self) {
-    mrb_value block = mrb_iv_get(mrb, self, machine->block_name);
+    mrb_value block = mrb_iv_get(mrb, self, data_of(machine)->block_name);
     if (RS_LIKELY(rsm_is_plain(mrb) && !mrb_block_given_p(mrb))) return block;
     const mrb_value *arguments;
     mrb_int count;
@@ -125,11 +155,19 @@ static mrb_value kernel_concurrently(mrb_state *mrb, mrb_value self) {
     return evaluation;
 }
 
+/* The memo of a strand that waits for its callee's first wait or end. */
+typedef struct {
+    rsm_strand *callee;         /* NULL: it has ended */
+    rs_turn turn;               /* the strand's own, meanwhile */
+} call_memo;
+
+_Static_assert(sizeof(call_memo) <= RSM_MEMO_SIZE, "it fits into a strand");
+
 static mrb_value after_first_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
-    rs_turn_go_on(&machine->engine, &strand->turn);
-    rsm_strand *callee = strand->callee;
+    const call_memo *memo = RSM_MEMO(call_memo, strand);
+    rs_turn_go_on(&machine->engine, &memo->turn);
+    rsm_strand *callee = memo->callee;
     if (callee) callee->caller = NULL;
-    strand->callee = NULL;
     rsm_raise_wake(mrb, machine, kind);
     if (callee) return rsm_evaluation_of(mrb, machine, callee);
     return rsm_raise_or_return(mrb, rsm_take_resume_value(mrb, machine, strand));
@@ -150,8 +188,7 @@ static mrb_value proc_call_nonblock(mrb_state *mrb, mrb_value self) {
     rsm_keep(mrb, machine, strand, RSM_KEPT_OBJECT, self);
     rsm_keep(mrb, machine, strand, RSM_KEPT_FIBER, block);
     strand->caller = me;
-    me->callee = strand;
-    me->turn = rs_turn_pause(&machine->engine);
+    *RSM_MEMO(call_memo, me) = (call_memo){.callee = strand, .turn = rs_turn_pause(&machine->engine)};
     return rsm_run_first(mrb, machine, me, engine, after_first_wait);
 }
 
@@ -184,7 +221,7 @@ static mrb_value next_of_batch(mrb_state *mrb, rsm_machine *machine, rsm_strand 
     return mrb_nil_value();
 }
 
-mrb_value rsm_first_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
+static mrb_value first_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
     if (!strand->has_batch) return rsm_kept(strand, RSM_KEPT_FIBER);
     mrb_value block = next_of_batch(mrb, machine, strand);
     return mrb_nil_p(block) ? nothing(mrb) : block;
@@ -202,19 +239,19 @@ static void hand_over(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, 
         other->has_batch = true;
         rsm_keep(mrb, machine, other, RSM_KEPT_STARTS, rsm_kept(strand, RSM_KEPT_STARTS));
     } else {
-        rsm_spare_run(machine, other);
+        spare(machine, other);
     }
     if (engine->batch) return;
     strand->has_batch = false;
     rsm_keep(mrb, machine, strand, RSM_KEPT_STARTS, mrb_nil_value());
 }
 
-void rsm_hand_over(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
+static void hand_over_rest(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
     hand_over(mrb, machine, strand, rs_batch_hand_over);
 }
 
 /* A run that has computed for long ends the turn: strands whose timers are due go before the next run. */
-mrb_value rsm_next_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
+static mrb_value next_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
     if (rs_batch_turn_is_over(&machine->engine, engine_of(machine, strand))) {
         hand_over(mrb, machine, strand, rs_batch_hand_over_in_place);
         if (!strand->has_batch) return mrb_nil_value();
@@ -222,20 +259,22 @@ mrb_value rsm_next_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand)
     return next_of_batch(mrb, machine, strand);
 }
 
-void rsm_run_ended(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value value, mrb_value error) {
+static void run_ended(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value value, mrb_value error) {
     mrb_value result = mrb_nil_p(error) ? value : error, evaluation = rsm_kept(strand, RSM_KEPT_EVALUATION);
     if (strand->never_ran) result = rsm_error(mrb, "TerminatedError", "the evaluation was cancelled before it had a result");
     if (!mrb_nil_p(evaluation)) result = rsm_evaluation_ended(mrb, machine, evaluation, result);
     if (!strand->caller) return;
     rsm_keep(mrb, machine, strand->caller, RSM_KEPT_VALUE, result);
-    strand->caller->callee = NULL;
+    RSM_MEMO(call_memo, strand->caller)->callee = NULL;
 }
+
+static const rsm_work runs = {.first = first_run, .next = next_run, .hand_over = hand_over_rest, .ended = run_ended, .gone = spare};
 
 /* Machine#__proc: whose run this strand is, or nil. */
 static mrb_value machine_proc(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_strand *strand = rsm_running(machine);
-    return strand->runs_proc ? rsm_kept(strand, RSM_KEPT_OBJECT) : mrb_nil_value();
+    return strand->has_work ? rsm_kept(strand, RSM_KEPT_OBJECT) : mrb_nil_value();
 }
 
 /* Machine#__raised_by_caller?: whether the caller of this run, which waits for it to wait or end, will raise its error. */
@@ -243,7 +282,7 @@ static mrb_value machine_raised_by_caller_p(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_strand *strand = rsm_running(machine);
     mrb_value evaluation = rsm_kept(strand, RSM_KEPT_EVALUATION);
-    return mrb_bool_value(strand->runs_proc && strand->caller && (mrb_nil_p(evaluation) || !rsm_is_concluded(mrb, evaluation)));
+    return mrb_bool_value(strand->has_work && strand->caller && (mrb_nil_p(evaluation) || !rsm_is_concluded(mrb, evaluation)));
 }
 
 /* Machine#__raise_in_root(error) */
@@ -254,7 +293,9 @@ static mrb_value machine_raise_in_root(mrb_state *mrb, mrb_value self) {
     return mrb_nil_value();
 }
 
-void rsm_init_procs(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
+void rsm_init_start(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
+    rsm_register_part(&start_part);
+    rsm_register_work(&runs);
     struct RClass *kernel = mrb_define_module_under(mrb, module, "KernelMethods");
     mrb_define_method(mrb, kernel, "concurrently", kernel_concurrently, MRB_ARGS_ANY());
     struct RClass *proc = rsm_class(mrb, "ConcurrentProc");

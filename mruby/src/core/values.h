@@ -4,7 +4,8 @@
 #ifndef RINGSPUN_MRUBY_VALUES_H
 #define RINGSPUN_MRUBY_VALUES_H
 
-#include <mruby.h>
+#include "supported.h"
+
 #include <mruby/array.h>
 
 /* Values in a page. */

@@ -1,8 +1,18 @@
 /* scope: Ringspun::Scope: strands that end before their block does, and deadlines. The steps of Machine#scope in mrblib. */
-#include "binding.h"
+#include "scope.h"
 
 #include <mruby/error.h>
 #include <mruby/gc.h>
+
+/* What it keeps for each machine. */
+typedef struct {
+    uint32_t scopes;            /* objects that point to the machine */
+} scope_data;
+
+static void outlive_all(rsm_machine *machine);
+static rsm_part scope_part = {.data_size = sizeof(scope_data), .ends = outlive_all};
+
+static scope_data *data_of(const rsm_machine *machine) { return rsm_part_data(machine, &scope_part); }
 
 /* On the machine that is the current one. */
 static bool is_open(mrb_state *mrb, const rsm_scope *scope) {
@@ -12,13 +22,13 @@ static bool is_open(mrb_state *mrb, const rsm_scope *scope) {
 static void forget_children(rsm_machine *machine, const rsm_scope *scope) {
     RS_EACH_STRAND(&machine->engine.strands, strand) {
         rsm_strand *child = strand->user;
-        if (!child->runs_proc && child->scope == scope) child->scope = NULL;
+        if (!child->has_work && child->scope == scope) child->scope = NULL;
     }
 }
 
 static void leave_machine(rsm_scope *scope) {
     rsm_machine *machine = scope->machine;
-    machine->scopes--;
+    data_of(machine)->scopes--;
     scope->machine = NULL;
 }
 
@@ -43,11 +53,14 @@ static int outlive(mrb_state *mrb, struct RBasic *object, void *machine) {
     return MRB_EACH_OBJ_OK;
 }
 
-void rsm_scopes_outlive(rsm_machine *machine) { mrb_objspace_each_objects(machine->mrb, outlive, machine); }
+/* The machine ends before its heap: no scope belongs to it any more. */
+static void outlive_all(rsm_machine *machine) {
+    if (data_of(machine)->scopes > 0) mrb_objspace_each_objects(machine->mrb, outlive, machine);
+}
 
 static rsm_scope *get(mrb_state *mrb, mrb_value self) { return mrb_data_get_ptr(mrb, self, &scope_type); }
 
-static rsm_scope *get_open(mrb_state *mrb, mrb_value self) {
+rsm_scope *rsm_open_scope(mrb_state *mrb, mrb_value self) {
     rsm_scope *scope = get(mrb, self);
     if (is_open(mrb, scope)) return scope;
     mrb_raise(mrb, rsm_class(mrb, "ClosedError"), "this scope has ended; strands and deadlines belong inside its block");
@@ -66,7 +79,7 @@ static mrb_value machine_open_scope(mrb_state *mrb, mrb_value self) {
     if (!rs_reserve_timer(&machine->engine)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
     rs_scope_open(&machine->engine, &scope->engine, deadline_ns, shield);
     scope->machine = machine;
-    machine->scopes++;
+    data_of(machine)->scopes++;
     mrb_value object = mrb_obj_value(scope->object);
     /* The engine knows the generator that it is in by its address, which no other may have for so long. */
     if (mrb->c->prev) mrb_iv_set(mrb, object, mrb_intern_lit(mrb, "generator"), mrb_obj_value(mrb->c->fib));
@@ -145,17 +158,12 @@ static mrb_value scope_first_error(mrb_state *mrb, mrb_value self) {
     return mrb_iv_get(mrb, self, mrb_intern_lit(mrb, "first_error"));
 }
 
-static mrb_value scope_spin(mrb_state *mrb, mrb_value self) {
-    mrb_value block = rsm_block_arg(mrb, "spin");
-    return rsm_spin(mrb, rsm_machine_of(mrb), get_open(mrb, self), block);
-}
-
 void rsm_init_scope(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
+    rsm_register_part(&scope_part);
     struct RClass *scope = mrb_define_class_under(mrb, module, "Scope", mrb->object_class);
     MRB_SET_INSTANCE_TT(scope, MRB_TT_DATA);
     mrb_undef_class_method(mrb, scope, "new");
     mrb_define_method(mrb, machine, "__open_scope", machine_open_scope, MRB_ARGS_REQ(3));
-    mrb_define_method(mrb, scope, "spin", scope_spin, MRB_ARGS_BLOCK());
     mrb_define_method(mrb, scope, "cancel", scope_cancel, MRB_ARGS_NONE());
     mrb_define_method(mrb, scope, "cancelled?", scope_cancelled_p, MRB_ARGS_NONE());
     mrb_define_method(mrb, scope, "__adopt", scope_adopt, MRB_ARGS_NONE());

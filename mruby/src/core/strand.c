@@ -1,7 +1,6 @@
 /* strand: Ringspun::Strand, and how a strand begins, ends and is joined. */
-#include "binding.h"
+#include "scope.h"
 
-#include <mruby/array.h>
 #include <mruby/error.h>
 
 static const struct mrb_data_type strand_type = {"Ringspun::Strand", mrb_free};
@@ -16,7 +15,8 @@ static rs_strand *find(const rsm_machine *machine, const rsm_strand *strand) {
 
 /* --- beginning --- */
 
-mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_value block) {
+/* A strand that runs the block in that scope, NULL: in the run's; its handle. */
+static mrb_value spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_value block) {
     rsm_reserve_kept(mrb, machine);
     rsm_strand *strand = mrb_calloc(mrb, 1, sizeof(*strand));
     struct RData *data = mrb_data_object_alloc(mrb, machine->strand_class, strand, &strand_type);
@@ -36,7 +36,12 @@ mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_v
 static mrb_value machine_spin(mrb_state *mrb, mrb_value self) {
     mrb_value block = rsm_block_arg(mrb, "spin");
     rsm_machine *machine = rsm_machine_of(mrb);
-    return rsm_spin(mrb, machine, NULL, block);
+    return spin(mrb, machine, NULL, block);
+}
+
+static mrb_value scope_spin(mrb_state *mrb, mrb_value self) {
+    mrb_value block = rsm_block_arg(mrb, "spin");
+    return spin(mrb, rsm_machine_of(mrb), rsm_open_scope(mrb, self), block);
 }
 
 /* --- ending --- */
@@ -70,18 +75,18 @@ static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_strand *strand = rsm_running(machine);
     if (RS_UNLIKELY(strand == &machine->root)) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "the root strand ends with its program");
-    if (strand->runs_proc) rsm_run_ended(mrb, machine, strand, value, error);
+    if (strand->has_work) rsm_the_work->ended(mrb, machine, strand, value, error);
     else keep_outcome(mrb, machine, strand, value, error);
     forget_interrupts(mrb, machine, strand);
     if (strand->has_batch) {
-        mrb_value block = rsm_next_run(mrb, machine, strand);
+        mrb_value block = rsm_the_work->next(mrb, machine, strand);
         if (RS_LIKELY(!mrb_nil_p(block))) return block;
     }
     rsm_workers_put(mrb, &machine->workers, rsm_kept(strand, RSM_KEPT_FIBER));
-    rsm_workers_shrink(mrb, machine);
+    rsm_workers_shrink(mrb, &machine->workers);
     rsm_forget_kept(strand);
     rs_finish(&machine->engine);
-    if (strand->runs_proc) rsm_spare_run(machine, strand);
+    if (strand->has_work) rsm_the_work->gone(machine, strand);
     else if (strand->scope) rsm_scope_child_ended(mrb, machine, strand->scope, strand, error);
     clear_stack(mrb);
     return rsm_next(mrb, machine);
@@ -90,31 +95,32 @@ static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
 /* --- joining --- */
 
 /* The one joined is an argument of the waiting method, and lives as long as that call. */
-static mrb_value outcome(mrb_state *mrb, rsm_strand *strand, mrb_value handle) {
-    mrb_value result = mrb_iv_get(mrb, handle, mrb_intern_lit(mrb, "result"));
-    if (strand->outcome == RSM_FAILED) rsm_raise_result(mrb, result);
+static mrb_value outcome(mrb_state *mrb, rsm_machine *machine, const rsm_strand *strand, mrb_value handle) {
+    mrb_value result = mrb_iv_get(mrb, handle, machine->result_name);
+    if (strand->outcome == RSM_FAILED) rsm_raise_result(mrb, machine, result);
     if (strand->outcome == RSM_CANCELLED) {
-        rsm_raise_result(mrb, rsm_error(mrb, "TerminatedError", "the strand was terminated or cancelled before it had a value"));
+        rsm_raise_result(mrb, machine, rsm_error(mrb, "TerminatedError", "the strand was terminated or cancelled before it had a value"));
     }
     return result;
 }
 
 static mrb_value after_join(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
     rsm_raise_wake(mrb, machine, kind);
-    return outcome(mrb, strand->joins, mrb->c->ci->stack[0]);
+    return outcome(mrb, machine, *RSM_MEMO(const rsm_strand *, strand), mrb->c->ci->stack[0]);
 }
 
 static mrb_value strand_await(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
-    rsm_strand *strand = get(mrb, self), *me = rsm_running(machine);
-    if (strand->outcome != RSM_LIVES) return outcome(mrb, strand, self);
+    const rsm_strand *strand = get(mrb, self);
+    rsm_strand *me = rsm_running(machine);
+    if (strand->outcome != RSM_LIVES) return outcome(mrb, machine, strand, self);
     if (strand == me) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "a strand cannot wait for its own end");
     rsm_check_boundary(mrb);
     rs_strand *engine = find(machine, strand), *running = rs_running(&machine->engine);
     if (!engine) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "the strand belongs to another machine");
     if (rs_park_begin(&machine->engine, RS_WAIT_JOIN, 0, RS_NEVER) == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
     rs_list_append(&machine->engine, &engine->joiners, running, 0);
-    me->joins = strand;
+    *RSM_MEMO(const rsm_strand *, me) = strand;
     return rsm_park(mrb, machine, me, after_join);
 }
 
@@ -145,6 +151,7 @@ void rsm_init_strand(mrb_state *mrb, struct RClass *module, struct RClass *machi
     mrb_undef_class_method(mrb, strand, "new");
     mrb_define_method(mrb, strand, "await", strand_await, MRB_ARGS_NONE());
     mrb_define_method(mrb, strand, "done?", strand_done_p, MRB_ARGS_NONE());
+    mrb_define_method(mrb, mrb_class_get_under(mrb, module, "Scope"), "spin", scope_spin, MRB_ARGS_BLOCK());
     mrb_define_method(mrb, machine, "spin", machine_spin, MRB_ARGS_BLOCK());
     mrb_define_method(mrb, machine, "terminate", machine_terminate, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, machine, "__running", machine_running, MRB_ARGS_NONE());

@@ -1,8 +1,7 @@
 /* simulation: machines on the simulated kernel, for Ringspun::Simulation in mrblib. Such a machine is the state's current one until
  * it ends; the strands of the one before stand still meanwhile. */
-#include "binding.h"
+#include "core.h"
 
-#include <mruby/array.h>
 #include <mruby/hash.h>
 #include <mruby/string.h>
 

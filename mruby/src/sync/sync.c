@@ -1,5 +1,5 @@
 /* sync: Ringspun::Mutex, Semaphore, Condition and Barrier. Their rules are the engine's (flow/mutex.h and the like). */
-#include "binding.h"
+#include "sync.h"
 
 #include <mruby/error.h>
 
@@ -22,55 +22,6 @@ static void semaphore_free(mrb_state *mrb, void *data) {
 typedef struct mrb_data_type data_type;
 static const data_type mutex_type = {"Ringspun::Mutex", mrb_free}, semaphore_type = {"Ringspun::Semaphore", semaphore_free},
                        condition_type = {"Ringspun::Condition", mrb_free}, barrier_type = {"Ringspun::Barrier", mrb_free};
-
-/* --- what all of them need, and queues --- */
-
-bool rsm_bind(mrb_state *mrb, mrb_value self, rsm_machine **owner) {
-    rsm_machine *machine = rsm_machine_of(mrb);
-    if (RS_LIKELY(*owner == machine)) return false;
-    if (*owner && (*owner)->open) {
-        mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "this %C is used by another machine", mrb_obj_class(mrb, self));
-    }
-    rsm_force_variable(mrb, self, mrb_intern_lit(mrb, "machine"), machine->self);
-    *owner = machine;
-    return true;
-}
-
-void rsm_refuse_again(mrb_state *mrb, mrb_value self) {
-    if (DATA_PTR(self)) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "it is made already; make a new one for another size");
-}
-
-static mrb_value refuse_copy(mrb_state *mrb, mrb_value self) {
-    mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "a %C cannot be copied: strands wait in the original", mrb_obj_class(mrb, self));
-}
-
-int64_t rsm_wait_arguments(mrb_state *mrb, rsm_machine *machine, mrb_int required, mrb_int most, bool *non_block) {
-    *non_block = false;
-    if (RS_LIKELY(mrb->c->ci->n == required && mrb->c->ci->nk == 0)) return RS_NEVER;
-    const mrb_value *arguments;
-    mrb_int count;
-    mrb_sym name = mrb_intern_lit(mrb, "timeout");
-    mrb_value seconds;
-    const mrb_kwargs options = {1, 0, &name, &seconds, NULL};
-    mrb_get_args(mrb, "*:", &arguments, &count, &options);
-    if (count < required || count > most) mrb_argnum_error(mrb, count, (int)required, (int)most);
-    *non_block = count > required && mrb_test(arguments[required]);
-    if (mrb_undef_p(seconds) || mrb_nil_p(seconds)) return RS_NEVER;
-    if (*non_block) mrb_raise(mrb, E_ARGUMENT_ERROR, "either non_block or a timeout: without a wait there is none");
-    return rsm_deadline(mrb, machine, seconds, "timeout");
-}
-
-mrb_value rsm_wait_in(mrb_state *mrb, rsm_machine *machine, rs_list *list, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns,
-                      rsm_epilogue epilogue) {
-    rsm_check_boundary(mrb);
-    rs_strand *running = rs_running(&machine->engine);
-    rsm_strand *me = running->user;
-    if (RS_UNLIKELY(rs_park_begin(&machine->engine, wait, flags, deadline_ns) == 0)) {
-        return epilogue(mrb, machine, me, machine->engine.refusal, 0);
-    }
-    rs_list_append(&machine->engine, list, running, 0);
-    return rsm_park(mrb, machine, me, epilogue);
-}
 
 static int64_t timeout_argument(mrb_state *mrb, rsm_machine *machine) {
     bool non_block;
@@ -238,13 +189,6 @@ static mrb_value barrier_wait(mrb_state *mrb, mrb_value self) {
     int64_t deadline_ns = timeout_argument(mrb, sync->machine);
     if (rs_barrier_arrive(&sync->machine->engine, &sync->barrier)) return mrb_true_value();
     return rsm_wait_in(mrb, sync->machine, &sync->waiters, RS_WAIT_LIST, 0, deadline_ns, after_barrier);
-}
-
-struct RClass *rsm_define_data(mrb_state *mrb, struct RClass *module, const char *name, struct RClass *super) {
-    struct RClass *class = mrb_define_class_under(mrb, module, name, super);
-    MRB_SET_INSTANCE_TT(class, MRB_TT_DATA);
-    mrb_define_method(mrb, class, "initialize_copy", refuse_copy, MRB_ARGS_REQ(1));
-    return class;
 }
 
 void rsm_init_sync(mrb_state *mrb, struct RClass *module) {

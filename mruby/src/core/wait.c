@@ -1,11 +1,11 @@
-/* wait: Kernel#wait, and giving way. */
-#include "binding.h"
+/* wait: waiting for a time, for the next turn, or in a list. */
+#include "core.h"
 
 #include <math.h>
-#include <mruby/array.h>
 #include <mruby/numeric.h>
 
-mrb_value rsm_after_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+/* It ends by itself: its time is up, or somebody wakes it. Anything else is raised. */
+static mrb_value after_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
     if (RS_UNLIKELY(rs_was_resumed(&machine->engine, kind))) return rsm_take_resume_value(mrb, machine, strand);
     if (RS_UNLIKELY(kind != RS_WAKE_TIMEOUT)) rsm_raise_wake(mrb, machine, kind);
     return mrb_true_value();
@@ -16,7 +16,7 @@ static mrb_value give_way(mrb_state *mrb, rsm_machine *machine, bool resumable) 
     rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
     if (resumable) rs_make_resumable(running, rs_next_ticket(&machine->engine));
     rs_yield(&machine->engine);
-    return rsm_park(mrb, machine, running->user, rsm_after_wait);
+    return rsm_park(mrb, machine, running->user, after_wait);
 }
 
 static mrb_value machine_yield(mrb_state *mrb, mrb_value self) {
@@ -66,7 +66,7 @@ static mrb_value wait_for(mrb_state *mrb, mrb_value seconds, bool resumable) {
     uint64_t ticket = rs_park_begin(&machine->engine, RS_WAIT_SLEEP, 0, rsm_deadline(mrb, machine, seconds, what));
     if (ticket == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
     if (resumable) rs_make_resumable(running, ticket);
-    return rsm_park(mrb, machine, running->user, rsm_after_wait);
+    return rsm_park(mrb, machine, running->user, after_wait);
 }
 
 static mrb_value kernel_wait(mrb_state *mrb, mrb_value self) {
@@ -78,6 +78,18 @@ static mrb_value kernel_wait(mrb_state *mrb, mrb_value self) {
 }
 
 static mrb_value machine_sleep(mrb_state *mrb, mrb_value self) { return wait_for(mrb, mrb_get_arg1(mrb), false); }
+
+mrb_value rsm_wait_in(mrb_state *mrb, rsm_machine *machine, rs_list *list, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns,
+                      rsm_epilogue epilogue) {
+    rsm_check_boundary(mrb);
+    rs_strand *running = rs_running(&machine->engine);
+    rsm_strand *me = running->user;
+    if (RS_UNLIKELY(rs_park_begin(&machine->engine, wait, flags, deadline_ns) == 0)) {
+        return epilogue(mrb, machine, me, machine->engine.refusal, 0);
+    }
+    rs_list_append(&machine->engine, list, running, 0);
+    return rsm_park(mrb, machine, me, epilogue);
+}
 
 void rsm_init_wait(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
     mrb_define_method(mrb, mrb->kernel_module, "wait", kernel_wait, MRB_ARGS_REQ(1));

@@ -3,19 +3,38 @@
  * An evaluation is made when somebody asks for it. That of a call on the caller's own stack is then in a local variable of
  * ConcurrentProc#__call or #__call_with, where `current` finds it; that of any other run is the strand's.
  */
-#include "binding.h"
+#include "procs.h"
 
-#include <mruby/array.h>
 #include <mruby/error.h>
 #include <mruby/version.h>
 
+/* A method of bytecode that calls a concurrent proc on its caller's own stack. */
+typedef struct {
+    struct RProc *method;
+    int local;                  /* its local variable with the evaluation */
+} rsm_call;
+
+/* What it keeps for each machine. */
+typedef struct {
+    struct RClass *class;
+    rsm_call plain_call, call_with_arguments;
+    struct RProc *await_with_options;
+    mrb_sym class_name, proc_name; /* to look one up takes longer than a wait */
+} evaluation_data;
+
+static void find_names(mrb_state *mrb, rsm_machine *machine);
+static void find_methods(mrb_state *mrb, rsm_machine *machine);
+static rsm_part evaluation_part = {.data_size = sizeof(evaluation_data), .made = find_names, .opened = find_methods};
+
+static evaluation_data *data_of(const rsm_machine *machine) { return rsm_part_data(machine, &evaluation_part); }
+
 /* What Ringspun::Evaluation points to. */
-struct rsm_evaluation {
+typedef struct {
     rs_evaluation engine;
     rs_id strand;               /* that runs it; RS_NO_ID: none, or none any more */
     uint64_t machine;           /* its number */
     bool cancelled;             /* by conclude_to */
-};
+} rsm_evaluation;
 
 /* Its proc, its result and the error that ends it are variables of its object. */
 #define CANCELS mrb_intern_lit(mrb, "cancels")
@@ -39,19 +58,20 @@ static rsm_evaluation *get_here(mrb_state *mrb, const rsm_machine *machine, mrb_
 
 /* A proc that was allocated without `new`, or by an initialize without super, has none. */
 static struct RClass *class_for(mrb_state *mrb, rsm_machine *machine, mrb_value proc) {
-    mrb_value class = mrb_iv_get(mrb, proc, machine->evaluation_class_name);
+    mrb_value class = mrb_iv_get(mrb, proc, data_of(machine)->class_name);
     if (RS_UNLIKELY(!mrb_class_p(class))) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "initialize of a ConcurrentProc has not run");
     return mrb_class_ptr(class);
 }
 
 static mrb_value make(mrb_state *mrb, rsm_machine *machine, mrb_value proc, rs_evaluation_state state, rs_id strand) {
-    struct RClass *class = mrb_nil_p(proc) ? machine->evaluation_class : class_for(mrb, machine, proc);
+    const evaluation_data *data = data_of(machine);
+    struct RClass *class = mrb_nil_p(proc) ? data->class : class_for(mrb, machine, proc);
     rsm_evaluation *evaluation = mrb_malloc(mrb, sizeof(*evaluation));
     *evaluation = (rsm_evaluation){.strand = strand, .machine = machine->number};
     rs_evaluation_init(&evaluation->engine, state);
     mrb_value self = mrb_obj_value(mrb_data_object_alloc(mrb, class, evaluation, &evaluation_type));
-    if (!mrb_nil_p(proc)) mrb_iv_set(mrb, self, machine->proc_name, proc);
-    if (class != machine->evaluation_class) mrb_funcall_id(mrb, self, mrb_intern_lit(mrb, "initialize"), 0);
+    if (!mrb_nil_p(proc)) mrb_iv_set(mrb, self, data->proc_name, proc);
+    if (class != data->class) mrb_funcall_id(mrb, self, mrb_intern_lit(mrb, "initialize"), 0);
     return self;
 }
 
@@ -64,26 +84,25 @@ enum { LOCAL_OF_PLAIN = 2, LOCAL_BEHIND_ARGUMENTS = 4 };
 enum { LOCAL_OF_PLAIN = 2, LOCAL_BEHIND_ARGUMENTS = 5 };
 #endif
 
-/* The method of that name, which is bytecode. */
-static struct RProc *method_of(mrb_state *mrb, const char *class_name, const char *name) {
-    struct RClass *class = rsm_class(mrb, class_name);
-    mrb_method_t method = mrb_method_search_vm(mrb, &class, mrb_intern_cstr(mrb, name));
-    return (struct RProc *)MRB_METHOD_PROC(method);
+static void find_names(mrb_state *mrb, rsm_machine *machine) {
+    evaluation_data *data = data_of(machine);
+    data->class = rsm_class(mrb, "Evaluation");
+    data->class_name = mrb_intern_lit(mrb, "@evaluation_class");
+    data->proc_name = mrb_intern_lit(mrb, "proc");
 }
 
-void rsm_find_calls(mrb_state *mrb, rsm_machine *machine) {
-    machine->plain_call = (rsm_call){method_of(mrb, "ConcurrentProc", "__call"), LOCAL_OF_PLAIN};
-    machine->call_with_arguments = (rsm_call){method_of(mrb, "ConcurrentProc", "__call_with"), LOCAL_BEHIND_ARGUMENTS};
-    machine->await_with_options = method_of(mrb, "Evaluation", "__await_result");
-    machine->readable_with_options = method_of(mrb, "Stream", "__await_readable");
-    machine->writable_with_options = method_of(mrb, "Stream", "__await_writable");
+static void find_methods(mrb_state *mrb, rsm_machine *machine) {
+    evaluation_data *data = data_of(machine);
+    data->plain_call = (rsm_call){rsm_method_of(mrb, "ConcurrentProc", "__call"), LOCAL_OF_PLAIN};
+    data->call_with_arguments = (rsm_call){rsm_method_of(mrb, "ConcurrentProc", "__call_with"), LOCAL_BEHIND_ARGUMENTS};
+    data->await_with_options = rsm_method_of(mrb, "Evaluation", "__await_result");
 }
 
 /* Goes on in one of the two, in the same frame: with arguments it takes twice as long. */
 static mrb_value proc_call(mrb_state *mrb, mrb_value self) {
-    rsm_machine *machine = rsm_machine_of(mrb);
+    const evaluation_data *data = data_of(rsm_machine_of(mrb));
     bool plain = rsm_is_plain(mrb) && !mrb_block_given_p(mrb);
-    return mrb_exec_irep(mrb, self, plain ? machine->plain_call.method : machine->call_with_arguments.method);
+    return mrb_exec_irep(mrb, self, plain ? data->plain_call.method : data->call_with_arguments.method);
 }
 
 /* A simulation began there: below are calls of the machine before. */
@@ -93,7 +112,8 @@ static bool is_outside(const rsm_machine *machine, const struct mrb_context *con
 
 /* The innermost call on the stack, of those that the running strand is in: where it has its evaluation, or NULL. */
 static mrb_value *innermost_call(const rsm_machine *machine, struct mrb_context **context, mrb_callinfo **call) {
-    const rsm_call *calls[] = {&machine->plain_call, &machine->call_with_arguments};
+    const evaluation_data *data = data_of(machine);
+    const rsm_call *calls[] = {&data->plain_call, &data->call_with_arguments};
     for (*context = machine->mrb->c; *context; *context = (*context)->prev) {
         for (*call = (*context)->ci; *call >= (*context)->cibase; (*call)--) {
             if (RS_UNLIKELY(is_outside(machine, *context, *call))) return NULL;
@@ -121,8 +141,8 @@ static mrb_value of_call(mrb_state *mrb, rsm_machine *machine, rs_id strand) {
 mrb_value rsm_evaluation_of(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
     mrb_value self = rsm_kept(strand, RSM_KEPT_EVALUATION);
     if (!mrb_nil_p(self)) return self;
-    mrb_value proc = strand->runs_proc ? rsm_kept(strand, RSM_KEPT_OBJECT) : mrb_nil_value();
-    self = make(mrb, machine, proc, strand->runs_proc ? RS_EVALUATION_RUNS : RS_EVALUATION_OF_STRAND, strand->id);
+    mrb_value proc = strand->has_work ? rsm_kept(strand, RSM_KEPT_OBJECT) : mrb_nil_value();
+    self = make(mrb, machine, proc, strand->has_work ? RS_EVALUATION_RUNS : RS_EVALUATION_OF_STRAND, strand->id);
     rsm_keep(mrb, machine, strand, RSM_KEPT_EVALUATION, self);
     return self;
 }
@@ -161,15 +181,8 @@ mrb_value rsm_evaluation_ended(mrb_state *mrb, rsm_machine *machine, mrb_value s
 
 bool rsm_is_concluded(mrb_state *mrb, mrb_value self) { return rs_is_concluded(&get(mrb, self)->engine); }
 
-void rsm_raise_result(mrb_state *mrb, mrb_value error) {
-    rsm_machine *machine = rsm_machine_of(mrb);
-    bool terminated = mrb_obj_is_kind_of(mrb, error, machine->terminated_class);
-    if (terminated && rs_refusal(&machine->engine, 0) == RS_WAKE_CANCEL) rsm_raise_wake(mrb, machine, RS_WAKE_CANCEL);
-    mrb_exc_raise(mrb, error);
-}
-
 mrb_value rsm_raise_or_return(mrb_state *mrb, mrb_value result) {
-    if (RS_UNLIKELY(mrb_exception_p(result))) rsm_raise_result(mrb, result);
+    if (RS_UNLIKELY(mrb_exception_p(result))) rsm_raise_result(mrb, rsm_machine_of(mrb), result);
     return result;
 }
 
@@ -246,12 +259,6 @@ static mrb_value evaluation_conclude_to(mrb_state *mrb, mrb_value self) {
 
 /* --- waiting --- */
 
-mrb_value rsm_take_resume_value(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
-    mrb_value value = rsm_kept(strand, RSM_KEPT_VALUE);
-    rsm_keep(mrb, machine, strand, RSM_KEPT_VALUE, mrb_nil_value());
-    return value;
-}
-
 /* The arguments of a wait with a limit are on the stack: `within`, and then what is returned when it has passed. */
 static mrb_value when_passed(mrb_state *mrb) { return mrb->c->ci->stack[2]; }
 
@@ -308,7 +315,7 @@ static mrb_value after_plain_await(mrb_state *mrb, rsm_machine *machine, rsm_str
 static mrb_value evaluation_await_result(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     bool plain = rsm_is_plain(mrb) && !mrb_block_given_p(mrb);
-    if (!plain) return mrb_exec_irep(mrb, self, machine->await_with_options);
+    if (!plain) return mrb_exec_irep(mrb, self, data_of(machine)->await_with_options);
     rsm_evaluation *evaluation = get_to_await(mrb, machine, self);
     if (rs_is_concluded(&evaluation->engine)) return rsm_raise_or_return(mrb, result_of(mrb, machine, self));
     return await(mrb, machine, &evaluation->engine.waiters, mrb_nil_value(), after_plain_await);
@@ -353,7 +360,7 @@ static mrb_value evaluation_waiting_p(mrb_state *mrb, mrb_value self) {
     return mrb_bool_value(rs_may_resume(&machine->engine, strand_of(mrb, machine, self, evaluation)) == RS_RESUMED);
 }
 
-static mrb_value evaluation_proc(mrb_state *mrb, mrb_value self) { return mrb_iv_get(mrb, self, rsm_machine_of(mrb)->proc_name); }
+static mrb_value evaluation_proc(mrb_state *mrb, mrb_value self) { return mrb_iv_get(mrb, self, data_of(rsm_machine_of(mrb))->proc_name); }
 
 /* --- runs that begin later --- */
 
@@ -419,6 +426,7 @@ static mrb_value machine_await_fastest(mrb_state *mrb, mrb_value self) {
 }
 
 void rsm_init_evaluation(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
+    rsm_register_part(&evaluation_part);
     struct RClass *evaluation = mrb_define_class_under(mrb, module, "Evaluation", mrb->object_class);
     struct RClass *proc = mrb_define_class_under(mrb, module, "ConcurrentProc", mrb->object_class);
     MRB_SET_INSTANCE_TT(evaluation, MRB_TT_DATA);

@@ -3,9 +3,8 @@
  * What the engine has of an item is its index in a row of the queue, which keeps it alive inside as well as on the way from or to
  * a strand that waits. At an index that is free stands the one that is free after it.
  */
-#include "binding.h"
+#include "sync.h"
 
-#include <mruby/array.h>
 #include <mruby/error.h>
 
 typedef struct {

@@ -1,91 +1,12 @@
-/* socket: stream sockets of TCP and of Unix. An address is a host in digits with a port, or a path with nil. */
-#include "binding.h"
+/* socket: stream sockets of TCP and of Unix, and the names of hosts. */
+#include "io.h"
 
-#include <mruby/array.h>
 #include <mruby/string.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-
-typedef struct {
-    struct sockaddr_storage bytes;
-    socklen_t len;
-} address;
-
-/* --- addresses --- */
-
-static mrb_noreturn void refuse(mrb_state *mrb, const char *expected, mrb_value got) {
-    mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "expected %s, got %v", expected, mrb_inspect(mrb, got));
-}
-
-/* A path that begins with a NUL is a name in no folder (abstract in unix(7)). */
-static address unix_address(mrb_state *mrb, mrb_value path) {
-    address to = {.len = 0};
-    struct sockaddr_un *un = (struct sockaddr_un *)&to.bytes;
-    size_t len = mrb_string_p(path) ? (size_t)RSTRING_LEN(path) : 0;
-    bool fits = len > 0 && len < sizeof(un->sun_path) && !memchr(RSTRING_PTR(path) + 1, 0, len - 1);
-    if (!fits) refuse(mrb, "the path of a socket, a String of 1 to 107 bytes", path);
-    un->sun_family = AF_UNIX;
-    memcpy(un->sun_path, RSTRING_PTR(path), len);
-    to.len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (un->sun_path[0] != 0));
-    return to;
-}
-
-/* False: it is a name. */
-static bool parse_digits(const char *host, int port, address *to) {
-    char service[16];
-    snprintf(service, sizeof(service), "%d", port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV}, *found = NULL;
-    if (getaddrinfo(host, service, &hints, &found)) return false;
-    memcpy(&to->bytes, found->ai_addr, found->ai_addrlen);
-    to->len = found->ai_addrlen;
-    freeaddrinfo(found);
-    return true;
-}
-
-static const char *host_of(mrb_state *mrb, mrb_value host) {
-    size_t len = mrb_string_p(host) ? (size_t)RSTRING_LEN(host) : 0;
-    bool fits = len > 0 && len < RS_HOST_SIZE && !memchr(RSTRING_PTR(host), 0, len);
-    if (!fits) refuse(mrb, "a host, a String with a name or an address", host);
-    return RSTRING_CSTR(mrb, host);
-}
-
-static address address_of(mrb_state *mrb, mrb_value host, mrb_value port) {
-    if (mrb_nil_p(port)) return unix_address(mrb, host);
-    address to = {.len = 0};
-    int number = (int)rsm_int_arg(mrb, port, 0, UINT16_MAX, "the port");
-    if (!parse_digits(host_of(mrb, host), number, &to)) refuse(mrb, "an address in digits", host);
-    return to;
-}
-
-/* The host and the port of one of TCP; the path and nil of one of Unix, which may have none. */
-static mrb_value parts_of(mrb_state *mrb, const void *bytes, size_t len) {
-    const struct sockaddr *from = bytes;
-    if (from->sa_family == AF_UNIX) {
-        size_t head = offsetof(struct sockaddr_un, sun_path), room = len > head ? len - head : 0;
-        const char *path = ((const struct sockaddr_un *)from)->sun_path;
-        size_t end = room > 0 && path[0] == 0 ? room : strnlen(path, room);
-        return mrb_assoc_new(mrb, mrb_str_new(mrb, path, (mrb_int)end), mrb_nil_value());
-    }
-    char host[NI_MAXHOST], port[NI_MAXSERV];
-    int failed = getnameinfo(from, (socklen_t)len, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
-    if (failed) mrb_raise(mrb, rsm_class(mrb, "UnsupportedError"), "the socket is neither of TCP nor of Unix");
-    return mrb_assoc_new(mrb, mrb_str_new_cstr(mrb, host), mrb_fixnum_value(atoi(port)));
-}
-
-mrb_value rsm_address_text(mrb_state *mrb, const void *bytes, size_t len) {
-    mrb_value parts = parts_of(mrb, bytes, len), host = mrb_ary_ref(mrb, parts, 0), port = mrb_ary_ref(mrb, parts, 1);
-    if (mrb_nil_p(port)) return host;
-    bool v6 = ((const struct sockaddr *)bytes)->sa_family == AF_INET6;
-    return mrb_format(mrb, v6 ? "[%v]:%v" : "%v:%v", host, port);
-}
 
 /* --- names --- */
 
@@ -102,10 +23,10 @@ static mrb_value answer_addresses(mrb_state *mrb, rsm_machine *machine, const rs
 /* The addresses of a name, in digits. A worker asks the resolver. */
 static mrb_value machine_resolve(mrb_state *mrb, mrb_value self) {
     mrb_value name = mrb_get_arg1(mrb);
-    const char *host = host_of(mrb, name);
-    address digits;
-    if (parse_digits(host, 0, &digits)) return mrb_ary_new_from_values(mrb, 1, &name);
-    rsm_machine *machine = rsm_io_machine(mrb);
+    const char *host = rsm_host_of(mrb, name);
+    rsm_address digits;
+    if (rsm_parse_digits(host, 0, &digits)) return mrb_ary_new_from_values(mrb, 1, &name);
+    rsm_machine *machine = rsm_machine_for_op(mrb);
     if (rs_is_simulated(&machine->engine)) {
         mrb_raise(mrb, rsm_class(mrb, "UnsupportedError"), "resolve: a simulated machine knows no names; use an address");
     }
@@ -120,9 +41,9 @@ static mrb_value machine_resolve(mrb_state *mrb, mrb_value self) {
 /* One of the address's family. */
 static mrb_value machine_socket(mrb_state *mrb, mrb_value self) {
     const mrb_value *arguments = mrb_get_argv(mrb);
-    address to = address_of(mrb, arguments[0], arguments[1]);
+    rsm_address to = rsm_address_of(mrb, arguments[0], arguments[1]);
     rs_request request = {.kind = RS_OP_SOCKET, .fd = -1, .socket = {.family = to.bytes.ss_family, .type = SOCK_STREAM}};
-    return rsm_perform(mrb, rsm_io_machine(mrb), &request, rsm_answer_stream);
+    return rsm_perform(mrb, rsm_machine_for_op(mrb), &request, rsm_answer_stream);
 }
 
 /* It has them or not, and works either way; nothing simulated has any. */
@@ -145,9 +66,9 @@ static mrb_value answer_accepted(mrb_state *mrb, rsm_machine *machine, const rs_
 
 static mrb_value request_address(mrb_state *mrb, mrb_value self, uint8_t kind, rsm_answer answer) {
     const mrb_value *arguments = mrb_get_argv(mrb);
-    address to = address_of(mrb, arguments[0], arguments[1]);
+    rsm_address to = rsm_address_of(mrb, arguments[0], arguments[1]);
     int fd = rsm_stream_fd(mrb, self);
-    rsm_machine *machine = rsm_io_machine(mrb);
+    rsm_machine *machine = rsm_machine_for_op(mrb);
     if (kind == RS_OP_BIND) set_option(machine, fd, SOL_SOCKET, SO_REUSEADDR);
     void *bytes = memcpy(rsm_owned(mrb, to.len), &to.bytes, to.len);
     rs_request request = {.kind = kind, .fd = fd, .owned = bytes, .address = {.bytes = bytes, .len = to.len}};
@@ -163,19 +84,19 @@ static mrb_value stream_bind(mrb_state *mrb, mrb_value self) { return request_ad
 static mrb_value stream_listen(mrb_state *mrb, mrb_value self) {
     uint32_t backlog = (uint32_t)rsm_int_arg(mrb, mrb_get_arg1(mrb), 0, INT32_MAX, "listen: the backlog");
     rs_request request = {.kind = RS_OP_LISTEN, .fd = rsm_stream_fd(mrb, self), .listen.backlog = backlog};
-    return rsm_perform(mrb, rsm_io_machine(mrb), &request, rsm_answer_nil);
+    return rsm_perform(mrb, rsm_machine_for_op(mrb), &request, rsm_answer_nil);
 }
 
 /* The next connection. */
 static mrb_value stream_accept(mrb_state *mrb, mrb_value self) {
     rs_request request = {.kind = RS_OP_ACCEPT, .fd = rsm_stream_fd(mrb, self)};
-    return rsm_perform(mrb, rsm_io_machine(mrb), &request, answer_accepted);
+    return rsm_perform(mrb, rsm_machine_for_op(mrb), &request, answer_accepted);
 }
 
 /* The other side reads the end; reading goes on. */
 static mrb_value stream_close_write(mrb_state *mrb, mrb_value self) {
     rs_request request = {.kind = RS_OP_SHUTDOWN, .fd = rsm_stream_fd(mrb, self), .shutdown.how = SHUT_WR};
-    return rsm_perform(mrb, rsm_io_machine(mrb), &request, rsm_answer_nil);
+    return rsm_perform(mrb, rsm_machine_for_op(mrb), &request, rsm_answer_nil);
 }
 
 typedef int name_call(int fd, struct sockaddr *address, socklen_t *len);
@@ -183,10 +104,10 @@ typedef int name_call(int fd, struct sockaddr *address, socklen_t *len);
 static mrb_value name_of(mrb_state *mrb, mrb_value self, name_call *call, const char *what) {
     rsm_machine *machine = rsm_machine_of(mrb);
     int fd = rsm_stream_fd(mrb, self);
-    address is = {.len = sizeof(is.bytes)};
+    rsm_address is = {.len = sizeof(is.bytes)};
     bool known = !rs_is_simulated(&machine->engine) && call(fd, (struct sockaddr *)&is.bytes, &is.len) == 0;
     if (!known) mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "%s: the stream has none", what);
-    return parts_of(mrb, &is.bytes, is.len);
+    return rsm_address_parts(mrb, &is.bytes, is.len);
 }
 
 static mrb_value stream_local_address(mrb_state *mrb, mrb_value self) { return name_of(mrb, self, getsockname, "local_address"); }

@@ -1,7 +1,6 @@
 /* machine: Ringspun::Machine, one an mrb_state: how it is found, opened and closed. */
-#include "binding.h"
+#include "core.h"
 
-#include <mruby/array.h>
 #include <mruby/error.h>
 #include <mruby/hash.h>
 #include <mruby/string.h>
@@ -22,9 +21,10 @@ static _Thread_local struct {
 /* --- opening --- */
 
 static void machine_free(mrb_state *mrb, void *data) {
-    rsm_workers_close(&((rsm_machine *)data)->workers);
-    rsm_free_spare_runs(mrb, data);
-    mrb_free(mrb, data);
+    rsm_machine *machine = data;
+    rsm_workers_close(&machine->workers);
+    RSM_EACH_PART(free, mrb, machine);
+    mrb_free(mrb, machine);
 }
 
 static const struct mrb_data_type machine_type = {"Ringspun::Machine", machine_free};
@@ -44,11 +44,21 @@ static void on_deadlock(rs_machine *engine, rs_strand *root) {
     rsm_deliver(mrb, machine, root, mrb_exc_new_str(mrb, rsm_class(mrb, "DeadlockError"), text), false);
 }
 
-static const rs_driver driver = {.on_deadlock = on_deadlock, .stack = rsm_stack, .outer_stack = rsm_outer_stack};
+/* Programs have stacks of their own inside a strand, in generators. */
+static const void *outer_stack(const void *context) {
+    const struct mrb_context *outer = ((const struct mrb_context *)context)->prev;
+    return outer && outer->prev ? outer : NULL;
+}
+
+static const void *stack(rs_machine *engine) {
+    const struct mrb_context *context = ((rsm_machine *)engine->user)->mrb->c;
+    return context->prev ? context : NULL;
+}
+
+static const rs_driver driver = {.on_deadlock = on_deadlock, .stack = stack, .outer_stack = outer_stack};
 
 static void drive(rsm_machine *machine) {
-    rsm_find_calls(machine->mrb, machine);
-    rsm_survive_broken_pipes();
+    RSM_EACH_PART(opened, machine->mrb, machine);
     machine->root.raises = mrb_nil_value();
     rs_machine_drive(&machine->engine, &driver, machine, &machine->root);
     rsm_strand_named(machine, &machine->root, machine->engine.root);
@@ -138,6 +148,42 @@ rsm_machine *rsm_machine_of_system(mrb_state *mrb) {
     return machine && machine->open && answers_here(machine) ? machine : NULL;
 }
 
+/* --- making and closing --- */
+
+rsm_machine *rsm_machine_new(mrb_state *mrb) {
+    static _Atomic uint64_t made;
+    rsm_machine *machine = mrb_calloc(mrb, 1, rsm_machine_bytes);
+    machine->mrb = mrb;
+    machine->number = atomic_fetch_add(&made, 1);
+    machine->root_context = mrb->root_c;
+    machine->self = mrb_obj_value(mrb_data_object_alloc(mrb, rsm_class(mrb, "Machine"), machine, &machine_type));
+    rsm_values_init(mrb, &machine->kept, machine->self, mrb_intern_lit(mrb, "kept"));
+    rsm_values_add_page(mrb, &machine->kept);
+    rsm_workers_init(mrb, &machine->workers, machine->self);
+    machine->strand_class = rsm_class(mrb, "Strand");
+    machine->cancelled_class = rsm_class(mrb, "Cancelled");
+    machine->terminated_class = rsm_class(mrb, "TerminatedError");
+    machine->result_name = mrb_intern_lit(mrb, "result");
+    RSM_EACH_PART(made, mrb, machine);
+    return machine;
+}
+
+/* Strands that wait end with their fibers, which nobody runs any more. */
+void rsm_machine_close(rsm_machine *machine) {
+    if (!machine->open) return;
+    RSM_EACH_PART(ends, machine);
+    rs_machine_leave(&machine->engine);
+    rs_machine_close(&machine->engine);
+    RSM_EACH_PART(closed, machine);
+    machine->open = false;
+}
+
+/* The state may end in a simulation, with machines that stand still meanwhile. */
+void rsm_close_machines(mrb_state *mrb) {
+    atomic_fetch_add(&changes, 1);
+    for (rsm_machine *machine = current(mrb); machine; machine = outside(mrb, machine)) rsm_machine_close(machine);
+}
+
 /* --- methods --- */
 
 static mrb_value module_machine(mrb_state *mrb, mrb_value self) { return rsm_machine_of(mrb)->self; }
@@ -169,35 +215,7 @@ static mrb_value machine_metrics(mrb_state *mrb, mrb_value self) {
     return metrics.hash;
 }
 
-/* --- the gem --- */
-
-rsm_machine *rsm_machine_new(mrb_state *mrb) {
-    static _Atomic uint64_t made;
-    rsm_machine *machine = mrb_calloc(mrb, 1, sizeof(*machine));
-    machine->mrb = mrb;
-    machine->number = atomic_fetch_add(&made, 1);
-    machine->root_context = mrb->root_c;
-    machine->self = mrb_obj_value(mrb_data_object_alloc(mrb, rsm_class(mrb, "Machine"), machine, &machine_type));
-    rsm_values_init(mrb, &machine->kept, machine->self, mrb_intern_lit(mrb, "kept"));
-    rsm_values_add_page(mrb, &machine->kept);
-    machine->workers.fibers = mrb_ary_new(mrb);
-    mrb_iv_set(mrb, machine->self, mrb_intern_lit(mrb, "workers"), machine->workers.fibers);
-    machine->strand_class = rsm_class(mrb, "Strand");
-    machine->cancelled_class = rsm_class(mrb, "Cancelled");
-    machine->terminated_class = rsm_class(mrb, "TerminatedError");
-    machine->stream_class = rsm_class(mrb, "Stream");
-    machine->evaluation_class = rsm_class(mrb, "Evaluation");
-    machine->block_name = mrb_intern_lit(mrb, "@block");
-    machine->evaluation_class_name = mrb_intern_lit(mrb, "@evaluation_class");
-    machine->proc_name = mrb_intern_lit(mrb, "proc");
-    machine->result_name = mrb_intern_lit(mrb, "result");
-    machine->ahead_name = mrb_intern_lit(mrb, "@ahead");
-    machine->fileno_name = mrb_intern_lit(mrb, "fileno");
-    return machine;
-}
-
-void mrb_mruby_ringspun_gem_init(mrb_state *mrb) {
-    struct RClass *module = mrb_define_module(mrb, "Ringspun");
+struct RClass *rsm_init_machine(mrb_state *mrb, struct RClass *module) {
     struct RClass *class = mrb_define_class_under(mrb, module, "Machine", mrb->object_class);
     MRB_SET_INSTANCE_TT(class, MRB_TT_DATA);
     mrb_undef_class_method(mrb, class, "new");
@@ -205,42 +223,5 @@ void mrb_mruby_ringspun_gem_init(mrb_state *mrb) {
     mrb_define_method(mrb, class, "backend", machine_backend, MRB_ARGS_NONE());
     mrb_define_method(mrb, class, "now", machine_now, MRB_ARGS_NONE());
     mrb_define_method(mrb, class, "metrics", machine_metrics, MRB_ARGS_NONE());
-    rsm_init_errors(mrb, module);
-    rsm_init_strand(mrb, module, class);
-    rsm_init_scope(mrb, module, class);
-    rsm_init_wait(mrb, module, class);
-    rsm_init_evaluation(mrb, module, class);
-    rsm_init_procs(mrb, module, class);
-    rsm_init_io(mrb, module, class);
-    rsm_init_stream(mrb, module, class);
-    rsm_init_socket(mrb, module, class);
-    rsm_init_sync(mrb, module);
-    rsm_init_queue(mrb, module);
-    rsm_init_simulation(mrb, module);
-    rsm_machine_make_current(mrb, rsm_machine_new(mrb));
-}
-
-/* What keeps their memory otherwise is their end. */
-static void spare_runs(rsm_machine *machine) {
-    RS_EACH_STRAND(&machine->engine.strands, strand) {
-        rsm_strand *run = strand->user;
-        if (run->runs_proc) rsm_spare_run(machine, run);
-    }
-}
-
-/* Strands that wait end with their fibers, which nobody runs any more. */
-void rsm_machine_close(rsm_machine *machine) {
-    if (!machine->open) return;
-    if (machine->scopes > 0) rsm_scopes_outlive(machine);
-    spare_runs(machine);
-    rs_machine_leave(&machine->engine);
-    rs_machine_close(&machine->engine);
-    rsm_close_streams(machine);
-    machine->open = false;
-}
-
-/* The state may end in a simulation, with machines that stand still meanwhile. */
-void mrb_mruby_ringspun_gem_final(mrb_state *mrb) {
-    atomic_fetch_add(&changes, 1);
-    for (rsm_machine *machine = current(mrb); machine; machine = outside(mrb, machine)) rsm_machine_close(machine);
+    return class;
 }
