@@ -13,9 +13,11 @@ class RunTest < Minitest::Test
 
   def test_a_nested_run_returns_when_its_own_have_ended
     assert_equal %i[inner left outer], (ended_with do |ended|
-      later(0.02) { ended << :outer }
+      gate = Ringspun::Queue.new
+      machine.spin { gate.pop and ended << :outer }
       Ringspun.run { later(0.001) { ended << :inner } }
       ended << :left
+      gate << true
     end)
   end
 
@@ -38,12 +40,16 @@ class RunTest < Minitest::Test
 
   def test_runs_of_two_strands_at_once
     assert_equal %i[short short_left long long_left late], (ended_with do |ended|
-      [[:short, 0.001], [:long, 0.02]].each do |name, seconds|
-        machine.spin do
-          Ringspun.run { later(seconds) { ended << name } }
-          ended << :"#{name}_left"
-          later(0.04) { ended << :late } if name == :long
-        end
+      gate = Ringspun::Queue.new
+      machine.spin do
+        Ringspun.run { later(0.001) { ended << :short } }
+        ended << :short_left
+        gate << true
+      end
+      machine.spin do
+        Ringspun.run { machine.spin { gate.pop and ended << :long } }
+        ended << :long_left
+        later(0.001) { ended << :late }
       end
     end)
   end
@@ -72,9 +78,11 @@ class RunTest < Minitest::Test
 
   def test_starts_of_two_runs_in_a_row
     assert_equal %i[first left second], (ended_with do |ended|
-      concurrently { ended << :first and wait(0.01) and ended << :second }
+      gate = Ringspun::Queue.new
+      concurrently { ended << :first and gate.pop and ended << :second }
       Ringspun.run { concurrently { nil } }
       ended << :left
+      gate << true
     end)
   end
 

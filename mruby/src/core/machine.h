@@ -89,12 +89,4 @@ void rsm_machine_close(rsm_machine *machine);
 /* The state ends, and with it its machines. */
 void rsm_close_machines(mrb_state *mrb);
 
-static inline rsm_strand *rsm_running(rsm_machine *machine) { return rs_running(&machine->engine)->user; }
-
-/* What a strand of Machine#spin belongs to: the innermost run around the running strand, else the root. */
-static inline rs_scope *rsm_run_scope(rsm_machine *machine) {
-    rs_scope *run = rs_scope_run_here(&machine->engine);
-    return run ? run : &rs_root(&machine->engine)->own;
-}
-
 #endif

@@ -60,7 +60,7 @@ rsm_stream *rsm_stream_of(mrb_state *mrb, mrb_value self);
 rsm_stream *rsm_open_stream(mrb_state *mrb, mrb_value self);
 
 /* The descriptor of an open stream. */
-static inline int rsm_stream_fd(mrb_state *mrb, mrb_value self) { return rsm_open_stream(mrb, self)->fd; }
+int rsm_stream_fd(mrb_state *mrb, mrb_value self);
 
 /* A stream without a descriptor yet, and what gives it one. */
 mrb_value rsm_stream_new(mrb_state *mrb, rsm_machine *machine);

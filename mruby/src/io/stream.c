@@ -64,6 +64,8 @@ rsm_stream *rsm_open_stream(mrb_state *mrb, mrb_value self) {
     return stream;
 }
 
+int rsm_stream_fd(mrb_state *mrb, mrb_value self) { return rsm_open_stream(mrb, self)->fd; }
+
 mrb_value rsm_stream_new(mrb_state *mrb, rsm_machine *machine) {
     struct RData *data = mrb_data_object_alloc(mrb, data_of(machine)->class, NULL, &stream_type);
     rsm_stream *stream = data->data = mrb_calloc(mrb, 1, sizeof(*stream));

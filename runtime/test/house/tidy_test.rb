@@ -54,6 +54,14 @@ class TidyTest < Minitest::Test
     assert_empty(ROOMS.flat_map { |house, rooms| found_above(house, rooms).to_a })
   end
 
+  # They have the names of the other binding's.
+  def test_every_file_of_the_binding_for_mruby_knows_only_the_rooms_before_it_by_their_headers
+    rooms = Rooms.new("src", %w[core io sync procs gem], texts_in("mruby/src"))
+    assert_empty rooms.strangers, "no room has it"
+    assert_empty rooms.above
+    assert_empty rooms.inner_headers
+  end
+
   # A room is known by the header of its name; its others are its own.
   def test_every_file_of_the_binding_includes_of_another_room_just_its_one_header
     assert_empty Rooms.new("binding", ROOMS["binding"], texts_of("binding")).inner_headers
