@@ -182,7 +182,8 @@ class MutexTest < SyncTest
       [missing, with_block].each do |call|
         assert_equal "wrong number of arguments (given 0, expected 1)", assert_raises(ArgumentError, &call).message
       end
-      assert_includes assert_raises(Ringspun::UsageError) { type.new(permits: 1) }.message, "expected an Integer, 1 or more, got {"
+      error = assert_raises(Ringspun::UsageError) { type.new(permits: 1) }
+      assert_includes error.message, "expected an Integer, 1 or more, got {"
     end
   end
 end

@@ -1,4 +1,4 @@
-/* supported: of which builds of mruby this gem can be a part. Included before what needs that. */
+/* supported: refuses builds of mruby that this gem cannot be part of. Included before all that would fail there. */
 #ifndef RINGSPUN_MRUBY_SUPPORTED_H
 #define RINGSPUN_MRUBY_SUPPORTED_H
 

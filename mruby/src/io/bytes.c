@@ -30,7 +30,7 @@ mrb_value rsm_read(mrb_state *mrb, int fd, mrb_value len, int64_t offset) {
     return rsm_wait_for(mrb, machine, &request, &(rsm_op_wait){.answer = answer_bytes});
 }
 
-/* What is left when so many have been written: a copy, for others may change the String meanwhile. */
+/* What is left when that many bytes have been written: a copy, for others may change the String meanwhile. */
 static void own_rest(mrb_state *mrb, rs_request *request, int64_t written) {
     if (written > 0) rs_request_advance(request, (uint64_t)written);
     request->owned = rsm_owned(mrb, request->transfer.len);

@@ -1,8 +1,7 @@
 /* io: descriptors: requests to the system, streams, sockets, and IO objects of the program. No other room uses this one.
  *
  * A Stream owns its descriptor until it is closed, and the machine knows all streams that have one (stream.c). The descriptor of an IO
- * object is the program's own. An op owns the memory that its request names in `owned`, until it is given back; a request that is no op
- * is its function's (request.c).
+ * object is the program's own. An op owns the memory that its request names in `owned`, and it frees that when it ends (request.c).
  */
 #ifndef RINGSPUN_MRUBY_IO_H
 #define RINGSPUN_MRUBY_IO_H
@@ -72,7 +71,7 @@ mrb_value rsm_answer_stream(mrb_state *mrb, rsm_machine *machine, const rs_reque
  * side is gone, for Stream#__peers_fault?, if the result says so. */
 void rsm_stream_blame(mrb_state *mrb, mrb_value error, int64_t result);
 
-/* The epilogue of a wait for the end of the ops on a descriptor, of which the strands have been told. */
+/* The epilogue of a wait until no op is left on a descriptor that is being closed. */
 mrb_value rsm_after_ops_on_it(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result);
 
 /* --- request.c --- */

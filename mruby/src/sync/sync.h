@@ -13,7 +13,8 @@
  * is new there, and whoever waited in it has gone. */
 bool rsm_bind(mrb_state *mrb, mrb_value self, rsm_machine **owner);
 
-/* The deadline of the running method, which takes so many arguments and timeout:. The one behind the required is non_block. */
+/* The deadline of the running method, which takes `required` to `most` arguments and timeout:. The first that may be missing is
+ * non_block. */
 int64_t rsm_wait_arguments(mrb_state *mrb, rsm_machine *machine, mrb_int required, mrb_int most, bool *non_block);
 
 /* A class of objects that cannot be copied, and whose data is made once, by their `initialize`. */
