@@ -13,6 +13,7 @@
 #include "kept_alive.h"
 #include "machine.h"
 #include "part.h"
+#include "turn.h"
 
 static inline rsm_strand *rsm_running(rsm_machine *machine) { return rs_running(&machine->engine)->user; }
 
@@ -95,15 +96,6 @@ mrb_value rsm_run_first(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand
 
 /* Goes on with the strand whose turn it is. */
 mrb_value rsm_next(mrb_state *mrb, rsm_machine *machine);
-
-/* --- turn.c --- */
-
-/* The machine of a method that begins an op, where it may wait. Raises in a strand that was cancelled and whose turn has ended: one
- * that never waits would not hear of it. */
-rsm_machine *rsm_machine_for_op(mrb_state *mrb);
-
-/* An op has succeeded at once with that value. When the strand's turn is over, the others run before it is returned. */
-mrb_value rsm_after_inline(mrb_state *mrb, rsm_machine *machine, mrb_value value);
 
 /* --- wait.c --- */
 

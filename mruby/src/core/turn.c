@@ -1,4 +1,3 @@
-/* turn: what the end of a strand's turn is to an op that succeeds at once, and so does not wait (engine/core/turn.h). */
 #include "core.h"
 
 rsm_machine *rsm_machine_for_op(mrb_state *mrb) {
@@ -19,8 +18,7 @@ static mrb_value after_turn(mrb_state *mrb, rsm_machine *machine, rsm_strand *st
 }
 
 /* Meanwhile the value is in the place of `self`. */
-mrb_value rsm_after_inline(mrb_state *mrb, rsm_machine *machine, mrb_value value) {
-    if (RS_LIKELY(!rs_turn_ends(&machine->engine))) return value;
+mrb_value rsm_end_turn(mrb_state *mrb, rsm_machine *machine, mrb_value value) {
     rsm_strand *me = rsm_running(machine);
     mrb->c->ci->stack[0] = value;
     rs_yield(&machine->engine);
