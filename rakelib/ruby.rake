@@ -5,7 +5,7 @@
 require "open3"
 require_relative "../bin/support/selection"
 
-TIDY_TESTS = FileList["runtime/test/house/{tidy,seam,short_limits}_test.rb", "jobs/test/house/rooms_test.rb"].sort
+TIDY_TESTS = FileList["runtime/test/house/{tidy,seam,short_limits,circles}_test.rb", "jobs/test/house/rooms_test.rb"].sort
 RUNTIME_TESTS = (FileList["runtime/test/**/*_test.rb"] - TIDY_TESTS).sort
 RAILS_TESTS = FileList["jobs/test/rails/*_test.rb"].sort
 JOBS_TESTS = (FileList["jobs/test/**/*_test.rb"] - TIDY_TESTS - RAILS_TESTS).sort
@@ -54,6 +54,14 @@ end
 
 desc "The tree's own rules: who may know whom, who may assign what, sizes, blanks"
 test_passes(:tidy) { [test_pass("tidy", TIDY_TESTS)] }
+
+namespace :house do
+  desc "A table of the circles among files, by room, and the arrows that run back. HOUSE=jobs/lib for one of them"
+  task :circles do
+    require_relative "../runtime/test/house/houses"
+    House.all.each { |house| puts house.report, "" if [nil, house.folder].include?(ENV["HOUSE"]) }
+  end
+end
 
 desc "The extensions without a warning of the compiler or of Ruby's headers, which deprecate what a later Ruby will not have"
 test_passes(:werror, :compile) do

@@ -10,6 +10,9 @@ class Rooms
   VARIABLE = /\w+(?:\[[^\]]*\])*/
   VARIABLES = /(?!(?:struct|union|enum) \w+;)\w[\w *]*?[ *]((?:#{VARIABLE},\s*)*#{VARIABLE})(?:\s*=[^;]*)?;/
   FOR_OTHERS = /^(?![\w ]*\b(?:static|extern|typedef)\b)/
+  OWN_FUNCTION = /^(?:\w+ )*static #{FUNCTION}/
+  # On one line, or up to a brace at the beginning of one.
+  INLINE = /^static inline [^;{}]*\{(?:[^\n]*\}$|\n.*?^\})/m
 
   # @param house [String] its name, by which an include may begin
   # @param rooms [Array<String>] in their order
@@ -41,7 +44,27 @@ class Rooms
     found.reject { |_, headers| headers.empty? }
   end
 
+  # A file and the header of its name are one module. A header that declares what others define does not use it: of that, only its
+  # inline functions count. Who includes whose header is asked of headers alone, for a file may need of a header just a type.
+  #
+  # @return [Hash{String => Hash{String => Array<String>}}] by module, the modules that it uses, and by which names
+  def arrows
+    @codes.each_with_object({}) do |(path, code), all|
+      uses = all[module_of(path)] ||= {}
+      others = used_in(path, code).reject { |_, owner| module_of(owner) == module_of(path) }
+      others.each { |name, owner| (uses[module_of(owner)] ||= []) << name }
+      all[path] = includes_of(path, code).to_h { |header| [header, [header]] }.slice(*@codes.keys) if path.end_with?(".h")
+    end
+  end
+
   private
+
+  def module_of(path) = path.sub(/\.[ch]\z/, "")
+
+  def used_in(path, code)
+    text = path.end_with?(".h") ? code.scan(INLINE).join("\n") : code
+    @owners.slice(*(names_in(text) - code.scan(OWN_FUNCTION).flatten))
+  end
 
   def inner?(header) = @rooms.include?(room_of(header)) && header != "#{room_of(header)}/#{room_of(header)}.h"
 

@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+require "yaml"
+require_relative "circles"
+require_relative "rooms"
+require_relative "ruby_arrows"
+
+# A folder whose files are to use each other without a circle. Its rooms are the folders in it, each with the file of its name.
+class House
+  ROOT = File.expand_path("../../..", __dir__)
+  # What is excused, each with its reason. Nothing is added there.
+  EXCUSED = File.expand_path("circles.yml", __dir__)
+  # By folder, in what folder of it the rooms are. Those of C are named by the last part in what they include.
+  INSIDE = {
+    "runtime/ext/ringspun/engine" => "", "runtime/ext/ringspun/binding" => "", "mruby/src" => "",
+    "postgres/ext/ringspun_postgres" => "", "runtime/lib" => "ringspun/", "postgres/lib" => "ringspun/postgres/",
+    "jobs/lib" => "ringspun/jobs/", "bench/lib" => "bench/"
+  }.freeze
+
+  def self.all = INSIDE.keys.map { |folder| new(folder) }
+
+  # An entry of the list is of one house, and its arrows look like "from -> to".
+  #
+  # @return [Array<Array(String, String)>]
+  def self.excused(folder, entries = YAML.load_file(EXCUSED))
+    entries.select { |entry| entry["house"] == folder }.flat_map { |entry| entry["arrows"].map { |arrow| arrow.split(" -> ") } }
+  end
+
+  attr_reader :folder
+
+  # @param texts [Hash{String => String}] by the names of files in the folder
+  def initialize(folder, texts = House.texts(folder))
+    @folder = folder
+    @texts = texts
+  end
+
+  def self.texts(folder)
+    paths = Dir.glob("**/*.{c,h,rb}", base: File.join(ROOT, folder)).sort
+    raise ArgumentError, "no file in #{folder}" if paths.empty?
+
+    paths.to_h { |path| [path, File.read(File.join(ROOT, folder, path))] }
+  end
+
+  def circles
+    ruby = @texts.select { |path, _| path.end_with?(".rb") }
+    c = @texts.except(*ruby.keys)
+    @circles ||= Circles.new({ **Rooms.new(File.basename(@folder), [], c).arrows, **RubyArrows.new(ruby).to_h })
+  end
+
+  # @return [Array<String>] what is against the rules: arrows that close a circle, and excuses that nobody needs
+  def faults(excused = House.excused(@folder))
+    new = circles.without(excused).back.map { |from, to| "#{show(from, to)} closes a circle" }
+    new + circles.needless(excused).map { |from, to| "#{from} -> #{to}: needs no excuse any more, take it out of circles.yml" }
+  end
+
+  # @return [String] an arrow with the names by which it is one
+  def show(from, to) = "#{from} -> #{to} (#{circles.names(from, to).join(", ")})"
+
+  # @return [Array<Array>] by room and between rooms: files, arrows, how many of these run back, and sizes of the circles
+  def table
+    rooms = files.group_by { |file| room_of(file) }
+    rows = rooms.sort.map { |room, inside| [room, inside.size, *counts { |pair| pair.all? { |file| room_of(file) == room } }] }
+    [*rows, ["between rooms", files.size, *counts { |from, to| room_of(from) != room_of(to) }],
+     ["all", files.size, *counts { true }]]
+  end
+
+  # @return [String] the table, but for rooms of one file, and the arrows that run back as they would stand in the list
+  def report
+    lines = table.reject { |_, files| files == 1 }.map do |room, *counts, circles|
+      format("%-18s %5d %7d %5d   %s", room, *counts, circles.join(" "))
+    end
+    back = circles.back.map { |from, to| "  - #{from} -> #{to} # #{circles.names(from, to).join(" ")}" }
+    [folder, "room               files  arrows  back   circles", *lines, *back].map { |line| "#{line.rstrip}\n" }.join
+  end
+
+  private
+
+  # Headers and requires among themselves, which are judged, and not counted.
+  APART = /\.(h|rb)\z/
+
+  def files = circles.files.grep_v(APART)
+
+  def counts(&chosen)
+    pairs = circles.pairs.reject { |from, _| from.match?(APART) }.select(&chosen)
+    within = circles.without(circles.pairs - pairs)
+    [pairs.size, within.back.size, within.found.map(&:size)]
+  end
+
+  def room_of(file) = file.delete_prefix(INSIDE.fetch(@folder, ""))[%r{\A[^/]+}]
+end
