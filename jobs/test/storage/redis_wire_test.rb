@@ -75,7 +75,8 @@ class RedisWireTest < RedisCase
   # As docs/17-jobs.md says.
   def test_the_longest_history_takes_nine_kilobytes
     push
-    text = { error_class: "ActiveRecord::ConnectionTimeoutError", error_message: "m" * Jobs::Worker.const_get(:Retrying)::SHORT_MAX }
+    message = "m" * Jobs::Worker.const_get(:ErrorText)::SHORT_MAX
+    text = { error_class: "ActiveRecord::ConnectionTimeoutError", error_message: message }
     30.times { storage.fail(NODE, [failed(fetch, :queue, event: Storage::Event.new(kind: :retry, **text))]) }
     assert_equal 25, call("LLEN", "ringspun:history:a")
     assert_includes 8000..9500, call("MEMORY", "USAGE", "ringspun:history:a", "SAMPLES", 0)

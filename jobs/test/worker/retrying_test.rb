@@ -8,6 +8,7 @@ class WorkerRetryingTest < Minitest::Test
 
   Jobs = Ringspun::Jobs
   Retrying = Jobs::Worker.const_get(:Retrying)
+  Outcome = Jobs::Worker.const_get(:Outcome)
   Backtrace = Jobs.const_get(:Backtrace)
 
   NOW = 1_795_288_827.5
@@ -213,9 +214,9 @@ class WorkerRetryingTest < Minitest::Test
   end
 
   def test_the_lock_until_it_is_done_with
-    locks = [nil, "success", "start", "expiry"].map { |till| Retrying.lock_of(job(unique_token: "t", unique_until: till)) }
+    locks = [nil, "success", "start", "expiry"].map { |till| Outcome.lock_of(job(unique_token: "t", unique_until: till)) }
     assert_equal ["t", "t", nil, nil], locks
-    assert_nil Retrying.lock_of(job(unique_token: 5))
+    assert_nil Outcome.lock_of(job(unique_token: 5))
   end
 
   def test_what_is_no_job

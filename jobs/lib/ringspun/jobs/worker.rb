@@ -2,6 +2,7 @@
 
 require "securerandom"
 require "socket"
+require_relative "worker/announcement"
 
 module Ringspun
   module Jobs
@@ -48,7 +49,7 @@ module Ringspun
       end
 
       # For so many seconds a worker that was asked announces what its jobs wait for.
-      WAITS_SECONDS = 30
+      WAITS_SECONDS = Announcement::WAITS_SECONDS
 
       # Asks a worker to announce each second, for {WAITS_SECONDS}, what its jobs wait for: "waits" in {Storage#nodes}, by the
       # slots of {Storage#work}. Of those that run longest it does so unasked, less often. May switch strands.
@@ -197,17 +198,19 @@ module Ringspun
 end
 
 require_relative "worker/acker"
-require_relative "worker/announcement"
 require_relative "worker/backoff"
+require_relative "worker/beats"
 require_relative "worker/control"
 require_relative "worker/deaths"
+require_relative "worker/discovery"
+require_relative "worker/error_text"
+require_relative "worker/events"
 require_relative "worker/fetcher"
 require_relative "worker/heartbeat"
 require_relative "worker/intake"
 require_relative "worker/isolation"
 require_relative "worker/lease"
 require_relative "worker/losses"
-require_relative "worker/maintenance"
 require_relative "worker/manager"
 require_relative "worker/measures"
 require_relative "worker/messages"
@@ -215,9 +218,13 @@ require_relative "worker/orphans"
 require_relative "worker/outcome"
 require_relative "worker/parts"
 require_relative "worker/performer"
+require_relative "worker/poller"
 require_relative "worker/processor"
+require_relative "worker/pruner"
 require_relative "worker/queue_order"
+require_relative "worker/recovery"
 require_relative "worker/retrying"
 require_relative "worker/run"
 require_relative "worker/runs"
 require_relative "worker/setup"
+require_relative "worker/unserved"

@@ -12,6 +12,8 @@ module Ringspun
       # @api private
       class Announcement
         EVERY_SECONDS = 5
+        # For so many seconds a worker that was asked announces what its jobs wait for.
+        WAITS_SECONDS = 30
         # While somebody looks, who wants to see it change.
         LOOKED_AT_SECONDS = 1
         # Of so many jobs, those that run longest, it is told what they wait for while somebody looks. And of fewer at all times,

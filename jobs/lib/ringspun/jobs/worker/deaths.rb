@@ -21,7 +21,7 @@ module Ringspun
           raise
         rescue Exception => error # the hook is the program's code, and must not end the worker
           @log.event(:error, "on_process_death raises", jid: job["jid"], error: error.class.name,
-                                                        message: Retrying.message_of(error))
+                                                        message: ErrorText.message_of(error))
         end
       end
       private_constant :Deaths

@@ -51,7 +51,7 @@ module Ringspun
         private
 
         def complain(what, error)
-          @log.event(:error, what, error: error.class.name, message: Retrying.message_of(error))
+          @log.event(:error, what, error: error.class.name, message: ErrorText.message_of(error))
         end
 
         def each(event, &)
@@ -60,23 +60,6 @@ module Ringspun
         end
       end
       private_constant :Events
-
-      # Calls the blocks for the beats of a worker.
-      #
-      # @api private
-      class Beats < Maintenance
-        # @return [Boolean] whether the program has any
-        def self.wanted?(config) = config.hooks.key?(:heartbeat) || config.hooks.key?(:beat)
-
-        private
-
-        def round
-          @events ||= Events.new(@config, @log).tap { |events| events.call(:heartbeat) }
-          @events.call(:beat)
-          Announcement::EVERY_SECONDS
-        end
-      end
-      private_constant :Beats
     end
   end
 end

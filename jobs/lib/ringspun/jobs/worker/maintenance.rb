@@ -8,16 +8,6 @@ module Ringspun
       #
       # @api private
       class Maintenance
-        # @param deaths [Deaths] hears of each job that is taken over
-        # @return [Array<Maintenance>]
-        def self.parts(node, storage, config, backoff, log, deaths, random:)
-          common = [storage, config, backoff, log]
-          [Poller.new(*common, random:, node:), Pruner.new(*common, random:), Unserved.new(*common, random:),
-           Recovery.new(*common, random:, deaths:),
-           *(ExqRecovery.new(*common, random:, deaths:) if config.recover_exq),
-           *(Beats.new(*common, random:) if Beats.wanted?(config))]
-        end
-
         # @param random [Random] for jitter: processes that were started together should not call the storage together for ever
         def initialize(storage, config, backoff, log, random:)
           @storage = storage
@@ -58,10 +48,3 @@ module Ringspun
     end
   end
 end
-
-require_relative "discovery"
-require_relative "events"
-require_relative "poller"
-require_relative "pruner"
-require_relative "recovery"
-require_relative "unserved"

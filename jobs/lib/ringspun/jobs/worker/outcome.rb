@@ -16,15 +16,24 @@ module Ringspun
       Outcome = Struct.new(:change, :kind, :error, :text, :seconds) do
         # @return [Storage::Ack, Storage::Failure] the change, which says what the job's history is to say
         def noted
-          change.event ||= Storage::Event.new(nil, kind, nil, *Retrying.short(error)) unless kind == :done
+          change.event ||= Storage::Event.new(nil, kind, nil, *ErrorText.short(error)) unless kind == :done
           change
+        end
+
+        # The lock to release when the job has ended, well or not. A lock until :start is released before, one until :expiry
+        # stays.
+        #
+        # @return [String, nil]
+        def self.lock_of(job)
+          token = job["unique_token"]
+          token if token.is_a?(String) && [nil, "success"].include?(job["unique_until"])
         end
 
         # @param job [Hash]
         # @param kind [Symbol]
         # @param followers [Array<Storage::Push>, nil]
         def self.done(fetched, job, kind = :done, followers: nil)
-          lock = Retrying.lock_of(job) if job["unique_token"]
+          lock = lock_of(job) if job["unique_token"]
           new(Storage::Ack.new(fetched.queue, fetched.token, job["jid"], lock, followers), kind)
         end
 

@@ -91,8 +91,12 @@ module Ringspun
 
         def new_maintenance
           @setup => { node:, config:, storage:, log:, queue_order:, random: }
-          [*Maintenance.parts(node, storage, config, @backoff, log, @deaths, random:),
-           Discovery.new(storage, config, @backoff, log, queue_order:, random:) { look }]
+          common = [storage, config, @backoff, log]
+          [Poller.new(*common, random:, node:), Pruner.new(*common, random:), Unserved.new(*common, random:),
+           Recovery.new(*common, random:, deaths: @deaths),
+           *(ExqRecovery.new(*common, random:, deaths: @deaths) if config.recover_exq),
+           *(Beats.new(*common, random:) if Beats.wanted?(config)),
+           Discovery.new(*common, queue_order:, random:) { look }]
         end
 
         def new_heartbeat

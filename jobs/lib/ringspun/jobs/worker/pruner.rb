@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "maintenance"
+
 module Ringspun
   module Jobs
     class Worker

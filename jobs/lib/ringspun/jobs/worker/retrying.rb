@@ -8,12 +8,6 @@ module Ringspun
       #
       # @api private
       class Retrying
-        # Characters of an error's message that are kept, as by Sidekiq, see exception_message in
-        # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/job_retry.rb
-        MESSAGE_MAX = 10_000
-        # The same, in a job's history.
-        SHORT_MAX = 200
-
         # The error class that Exq writes into a dead job. It writes none into a job that it tries again, see retry_job and
         # fail_job in the job queue of https://github.com/akira/exq
         EXQ_ERROR = "ExqGenericError"
@@ -84,30 +78,11 @@ module Ringspun
           [nil, EXQ_ERROR].include?(job["error_class"]) ? count : count + 1
         end
 
-        # The lock to release when the job has ended, well or not. A lock until :start is released before, one until :expiry
-        # stays.
-        #
-        # @return [String, nil]
-        def self.lock_of(job)
-          token = job["unique_token"]
-          token if token.is_a?(String) && [nil, "success"].include?(job["unique_until"])
-        end
-
         # The queue that a job belongs to. A job that names none belongs to the queue where it was found. But those in the
         # quarantine have come from other queues.
         #
         # @return [String]
         def self.queue_of(job, queue) = job["queue"] || (queue == Storage::QUARANTINE ? "default" : queue)
-
-        # An error's `message` may be the job's own code, and raise.
-        def self.message_of(error)
-          error.message.to_s.dup.force_encoding(Encoding::UTF_8).scrub[0, MESSAGE_MAX]
-        rescue StandardError => another
-          "its message raises #{another.class}"
-        end
-
-        # @return [Array(String, String), nil] an error's class and message as a job's history keeps them
-        def self.short(error) = error && [error.class.name || error.class.to_s, message_of(error)[0, SHORT_MAX]]
 
         private
 
@@ -150,7 +125,7 @@ module Ringspun
           job[count.zero? ? "failed_at" : "retried_at"] = Wire.time(@clock.call, milliseconds: @config.milliseconds)
           job["retry_count"] = count
           job["error_class"] = error.class.name || error.class.to_s
-          job["error_message"] = Retrying.message_of(error)
+          job["error_message"] = ErrorText.message_of(error)
           keep_backtrace(job, error)
           job["queue"] = job["retry_queue"] if job["retry_queue"].is_a?(String)
           job["queue"] = Retrying.queue_of(job, queue)
@@ -192,7 +167,7 @@ module Ringspun
           block = klass.public_send(name) if klass.respond_to?(name)
           yield block if block
         rescue Exception => error
-          @log.event(:error, complaint, class: klass.name, error: error.class.name, message: Retrying.message_of(error))
+          @log.event(:error, complaint, class: klass.name, error: error.class.name, message: ErrorText.message_of(error))
           nil
         end
 
@@ -201,14 +176,14 @@ module Ringspun
           return drop(fetched, job, error) if answer == :discard || job["dead"] == false
 
           change = Storage::Failure.new(fetched.queue, fetched.token, job["jid"], :dead, Wire.dump(job), nil,
-                                        Retrying.lock_of(job))
+                                        Outcome.lock_of(job))
           @events.call(:death, job, error)
           Outcome.new(change, :dead, error, "dead")
         end
 
         def drop(fetched, job, error)
           @events.call(:death, job, error)
-          change = Storage::Ack.new(fetched.queue, fetched.token, job["jid"], Retrying.lock_of(job))
+          change = Storage::Ack.new(fetched.queue, fetched.token, job["jid"], Outcome.lock_of(job))
           Outcome.new(change, :dropped, error, "dropped")
         end
       end

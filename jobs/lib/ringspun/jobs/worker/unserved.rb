@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "securerandom"
+require_relative "maintenance"
 
 module Ringspun
   module Jobs
