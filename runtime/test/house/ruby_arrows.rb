@@ -89,17 +89,17 @@ class RubyArrows
     body.empty? || body.any? { |node| !namespace?(node) } ? 1 : 0
   end
 
-  LOADS = %i[private_constant public_constant autoload require require_relative].freeze
+  LOADS = %i[private_constant public_constant autoload require require_relative at_exit].freeze
 
   def namespace?(node)
     node.is_a?(Prism::ClassNode) || node.is_a?(Prism::ModuleNode) || (node.is_a?(Prism::CallNode) && LOADS.include?(node.name))
   end
 
-  # A method of the module itself can be called without the rest.
+  # A method of objects, or what makes such or includes them. A method of the module itself can be called without the rest.
   def adds?(node)
-    return node.receiver.nil? if node.is_a?(Prism::DefNode)
+    return node.receiver.nil? && !namespace?(node) if node.is_a?(Prism::DefNode) || node.is_a?(Prism::CallNode)
 
-    [Prism::SingletonClassNode, Prism::ConstantWriteNode].none? { |type| node.is_a?(type) } && !namespace?(node)
+    node.is_a?(Prism::AliasMethodNode)
   end
 
   def snake(name) = name.gsub(/([a-z\d])([A-Z])/, '\1_\2').gsub(/([A-Z]+)([A-Z][a-z])/, '\1_\2').downcase

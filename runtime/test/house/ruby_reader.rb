@@ -10,7 +10,7 @@ class RubyReader < Prism::Visitor
   attr_reader :named
   # The same of calls of a constant's own methods: the constant, the method, the namespaces. Both are among the named as well.
   attr_reader :calls
-  # What is required from beside the file, and what from the load path.
+  # What is required from beside the file, and what from the load path, when the file is loaded.
   attr_reader :required, :libraries
   # By the full name of a module or class, all that stands in its body.
   attr_reader :bodies
@@ -42,20 +42,23 @@ class RubyReader < Prism::Visitor
   def visit_constant_read_node(node) = name(node.name.name)
 
   def visit_constant_path_node(node)
-    name(node.slice.delete_prefix("::"))
+    name(node.slice)
     visit(node.parent) unless node.parent.nil? || constant?(node.parent)
   end
 
   # A method of a module's own is named by the module and itself.
   def visit_call_node(node)
-    note_required(node) if %i[require require_relative].include?(node.name)
-    call(node.receiver.slice.delete_prefix("::"), node.name) if constant?(node.receiver)
+    note_required(node) if %i[require require_relative].include?(node.name) && !@in_method
+    call(node.receiver.slice, node.name) if constant?(node.receiver)
     super
   end
 
   def visit_def_node(node)
     @defined << "#{@around.join("::")}.#{node.name}" if node.receiver.is_a?(Prism::SelfNode) || @singleton
+    around, @in_method = @in_method, true
     super
+  ensure
+    @in_method = around
   end
 
   def visit_singleton_class_node(node)
@@ -76,11 +79,13 @@ class RubyReader < Prism::Visitor
 
   def call(constant, method)
     name("#{constant}.#{method}")
-    @calls << [constant, method, around]
+    @calls << [constant.delete_prefix("::"), method, around(constant)]
   end
 
-  def name(text) = @named << [text, around]
-  def around = @around.size.downto(0).map { |size| @around.first(size).join("::") }
+  # A name that begins with colons is no namespace's.
+  def name(text) = @named << [text.to_s.delete_prefix("::"), around(text)]
+  def around(name) = name.start_with?("::") ? [""] : spaces
+  def spaces = @around.size.downto(0).map { |size| @around.first(size).join("::") }
 
   def within(node, *outside)
     outside.compact.each { |each| visit(each) }

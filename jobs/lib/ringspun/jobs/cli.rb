@@ -3,10 +3,8 @@
 require "ringspun/jobs"
 require_relative "cli/arguments"
 require_relative "cli/commands"
-require_relative "cli/sidekiq_file"
 require_relative "cli/file"
 require_relative "cli/program"
-require_relative "cli/values"
 require_relative "launcher/supervisor"
 require_relative "launcher/worker_process"
 

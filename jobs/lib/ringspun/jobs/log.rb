@@ -48,11 +48,7 @@ module Ringspun
       end
 
       # @api private
-      def self.fields_of(job, seconds = nil)
-        fields = { jid: job["jid"], class: job["wrapped"] || job["class"], queue: job["queue"] }
-        fields[:elapsed] = seconds.round(3) if seconds
-        fields
-      end
+      def self.fields_of(...) = Lines.fields_of(...)
 
       # @return [Logger]
       # @since 0.1.0
@@ -71,7 +67,7 @@ module Ringspun
       # @return [void]
       # @since 0.1.0
       def started(job)
-        log(:debug, "start", Log.fields_of(job)) if @logger.debug?
+        log(:debug, "start", Lines.fields_of(job)) if @logger.debug?
       end
 
       # Logs that a job is done.
@@ -82,7 +78,7 @@ module Ringspun
       # @since 0.1.0
       def done(job, seconds)
         return unless @logger.info?
-        return log(:info, "done", Log.fields_of(job, seconds)) unless @front
+        return log(:info, "done", Lines.fields_of(job, seconds)) unless @front
 
         surely { @front.device.write(@front.lines.done(job, seconds)) }
       end
@@ -98,7 +94,7 @@ module Ringspun
       def failed(job, error, seconds, what)
         return unless @logger.warn?
 
-        fields = Log.fields_of(job, seconds)
+        fields = Lines.fields_of(job, seconds)
         fields[:error] = error.class.name
         fields[:message] = message_of(error)
         place = error.backtrace&.first

@@ -2,6 +2,8 @@
 
 require "erb"
 require "yaml"
+require_relative "sidekiq_file"
+require_relative "values"
 
 module Ringspun
   module Jobs
@@ -84,6 +86,20 @@ module Ringspun
         def refuse(why) = raise(ConfigError, "#{@path} #{why.tr("\n", " ")}")
       end
       private_constant :File
+
+      class << self
+        # For a program that is no worker, but enqueues with the same settings.
+        #
+        # @param folder [String] the program's
+        # @param environment [String]
+        # @return [Hash{String => Object}] the settings in its configuration file, if there is one
+        # @raise [ConfigError]
+        # @api private
+        def settings_in(folder, environment)
+          path = File::PLACES.map { |place| ::File.join(folder, place) }.find { |place| ::File.exist?(place) }
+          path ? File.new(path, environment).settings.except("require") : {}
+        end
+      end
     end
   end
 end

@@ -3,7 +3,7 @@
 module Ringspun
   module Jobs
     class CLI
-      # Turns values of the command line and the file into the form that {Config} takes.
+      # Turns values of the command line and of files into the form that {Config} takes.
       class << self
         # @param words [Array] "critical,5", "default", ["critical", 5]
         # @return [Array<String>, Hash{String => Integer}] an Array, which is strict, where no weight is given
@@ -15,18 +15,6 @@ module Ringspun
           raise ConfigError, "the queue #{twice.first} is given twice" if twice
 
           pairs.any?(&:last) ? pairs.to_h { |name, weight| [name, weight || 1] } : pairs.map(&:first)
-        end
-
-        # For a program that is no worker, but enqueues with the same settings.
-        #
-        # @param folder [String] the program's
-        # @param environment [String]
-        # @return [Hash{String => Object}] the settings in its configuration file, if there is one
-        # @raise [ConfigError]
-        # @api private
-        def settings_in(folder, environment)
-          path = File::PLACES.map { |place| ::File.join(folder, place) }.find { |place| ::File.exist?(place) }
-          path ? File.new(path, environment).settings.except("require") : {}
         end
 
         private

@@ -69,7 +69,7 @@ module Ringspun
 
       def class_options
         return Options::DEFAULTS if @job_class.is_a?(String) && !@job_class.empty?
-        return @job_class.options if @job_class.is_a?(Class) && @job_class.include?(Job)
+        return @job_class.options if @job_class.is_a?(Class) && @job_class.respond_to?(:job_options)
 
         hint = "; give its name, a String, if only others can run it" if @job_class.is_a?(Module)
         raise InvalidJobError, "#{@job_class.inspect} does not include Ringspun::Jobs::Job#{hint}"

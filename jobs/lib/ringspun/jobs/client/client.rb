@@ -49,14 +49,6 @@ module Ringspun
         yield batch unless batch.empty?
       end
 
-      # @param config [Config]
-      # @return [Client] whose jobs are as the settings say
-      def self.for(config, enqueuer)
-        client = [Notices, Tracing].map(&:look).any? ? WatchedClient : Client
-        client.new(enqueuer, chain: config.client_middleware, milliseconds: config.milliseconds,
-                             after_commit: config.after_commit)
-      end
-
       # @param enqueuer [#push, #push_all]
       # @param chain [Chain]
       # @param milliseconds [Boolean] see {Config#milliseconds}
@@ -193,5 +185,3 @@ module Ringspun
     private_constant :Client
   end
 end
-
-require_relative "unserved"

@@ -25,6 +25,13 @@ module Ringspun
           text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace)
         end
 
+        # @return [Hash{Symbol => Object}] what a line says of a job
+        def self.fields_of(job, seconds = nil)
+          fields = { jid: job["jid"], class: job["wrapped"] || job["class"], queue: job["queue"] }
+          fields[:elapsed] = seconds.round(3) if seconds
+          fields
+        end
+
         def initialize
           @second = nil
         end
@@ -103,7 +110,7 @@ module Ringspun
       #
       # @api private
       class JSONLines < Lines
-        def done(job, seconds) = line(:info, "done", Log.fields_of(job, seconds))
+        def done(job, seconds) = line(:info, "done", Lines.fields_of(job, seconds))
 
         def line(level, text, fields)
           fields = fields.transform_values { |value| shown(value) }

@@ -21,7 +21,7 @@ module Ringspun
         end
 
         # The result of a job that held up the others and was cut short.
-        HELD = :held
+        HELD = GroupProcess::CUT_SHORT
 
         # In a child that has been silent for so many seconds, something holds Ruby's lock (the GVL).
         SILENT_SECONDS = 2.5

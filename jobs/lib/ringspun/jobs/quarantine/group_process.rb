@@ -32,6 +32,9 @@ module Ringspun
         SETTLED = "s"
         CUT = "c"
 
+        # The result of a job that held up the others and was cut short.
+        CUT_SHORT = :held
+
         # The line that the parent writes when the worker begins no more jobs.
         QUIET = "quiet\n"
 
@@ -86,11 +89,11 @@ module Ringspun
         def work(index)
           note("#{BEGUN}#{index}")
           value = perform(index)
-          send_result(index, @cut.key?(index) ? Group::HELD : value) # it may have rescued what cut it short
+          send_result(index, @cut.key?(index) ? CUT_SHORT : value) # it may have rescued what cut it short
         rescue Cancelled => error
           cancelled(index, error)
         rescue Exception => error
-          @cut.key?(index) ? send_result(index, Group::HELD) : @error ||= error
+          @cut.key?(index) ? send_result(index, CUT_SHORT) : @error ||= error
         ensure
           ended
         end
@@ -106,7 +109,7 @@ module Ringspun
         def cancelled(index, error)
           return if @terminated
           return send_result(index, nil) if @asked.key?(index)
-          return send_result(index, Group::HELD) if @cut.key?(index)
+          return send_result(index, CUT_SHORT) if @cut.key?(index)
 
           @error ||= error
         end

@@ -10,9 +10,6 @@ module Ringspun
         # How many connections of its own it has at most, beside those that wait at the server.
         CONNECTIONS = 8
 
-        # The server is out of memory.
-        class FullError < StorageError; end
-
         # Seconds that the server may take, unless the options say otherwise.
         TIMEOUT = 5
       end
@@ -20,6 +17,7 @@ module Ringspun
   end
 end
 
+require_relative "redis/full_error"
 require_relative "redis/settings"
 require_relative "redis/script"
 require_relative "redis/driver"
