@@ -59,7 +59,7 @@ module Ringspun
         # @api private
         def client
           enqueuer = ENQUEUERS[Testing.mode]
-          enqueuer ? Client.for(config, enqueuer) : super
+          enqueuer ? new_client(enqueuer) : super
         end
       end
 
