@@ -33,10 +33,8 @@ module Ringspun
   end
 end
 
-require_relative "sidekiq/logger"
-require_relative "sidekiq/redis_pool"
-require_relative "sidekiq/middleware"
-require_relative "sidekiq/config"
+require_relative "sidekiq/settings"
+require_relative "sidekiq/iterations"
 require_relative "sidekiq/client"
 require_relative "sidekiq/job_util"
 require_relative "sidekiq/job"
@@ -65,10 +63,6 @@ module Ringspun
         # @since 0.1.0
         def ent? = false
 
-        # @return [Config]
-        # @since 0.1.0
-        def default_configuration = @default_configuration ||= Config.new
-
         # Calls the block if this process is a worker; of an embedded one, when that is configured.
         #
         # @yieldparam config [Config]
@@ -96,31 +90,6 @@ module Ringspun
           Embedded.new(config)
         end
 
-        # @return [Hash{String => Object}] the options of all jobs that do not say others
-        # @since 0.1.0
-        def default_job_options = @default_job_options ||= { "retry" => true, "queue" => "default" }
-
-        # Adds to the {default_job_options}.
-        #
-        # @param options [Hash]
-        # @since 0.1.0
-        def default_job_options=(options)
-          @default_job_options = default_job_options.merge(options.transform_keys(&:to_s))
-        end
-
-        # What happens to arguments that do not survive JSON: an ArgumentError (:raise), a warning (:warn), or nothing (false). In
-        # the last two they are stored as JSON makes them.
-        #
-        # @param mode [Symbol, false]
-        # @since 0.1.0
-        def strict_args!(mode = :raise)
-          @strict_args = mode
-        end
-
-        # @return [Symbol, false]
-        # @api private
-        def strict_args = @strict_args.nil? ? :raise : @strict_args
-
         # Has all jobs wait for the commit of the transactions that are open, see Jobs::Config#after_commit; also those of Active
         # Job whose adapter is `:sidekiq`.
         #
@@ -129,21 +98,6 @@ module Ringspun
           require "ringspun/jobs/active_record"
           Jobs.configure { |config| config.after_commit = true }
         end
-
-        # @return [Logger] the worker's
-        # @since 0.1.0
-        def logger = default_configuration.logger
-
-        # Lends a connection to the Redis of the jobs. May switch strands.
-        #
-        # @yieldparam connection [RedisPool::Connection]
-        # @return [Object] the block's value
-        # @since 0.1.0
-        def redis(&) = default_configuration.redis(&)
-
-        # @return [RedisPool]
-        # @since 0.1.0
-        def redis_pool = default_configuration.redis_pool
 
         # @since 0.1.0
         def load_json(text) = JSON.parse(text)

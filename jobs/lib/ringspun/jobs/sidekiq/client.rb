@@ -74,18 +74,14 @@ module Ringspun
           # @return [Object] the block's value
           # @raise [ArgumentError] if it is no such pool
           # @since 0.1.0
-          def via(pool)
+          def via(pool, &)
             check_pool(pool)
-            around = self.pool
-            Thread.current[:ringspun_sidekiq_pool] = pool # a fiber's own
-            yield
-          ensure
-            Thread.current[:ringspun_sidekiq_pool] = around
+            RedisPool.with_current(pool, &)
           end
 
           # @return [RedisPool, ConnectionPool, nil] the one of {via}
           # @api private
-          def pool = Thread.current[:ringspun_sidekiq_pool]
+          def pool = RedisPool.current
 
           # @api private
           def check_pool(pool) = RedisPool.check(pool)
@@ -149,7 +145,7 @@ module Ringspun
         # @param jid [String]
         # @return [Integer] when it was first cancelled, in seconds since the epoch
         # @since 0.1.0
-        def cancel!(jid) = Job::Iterable.cancel(jid)
+        def cancel!(jid) = Iterations.cancel(jid)
 
         # Enqueues a job. May switch strands.
         #

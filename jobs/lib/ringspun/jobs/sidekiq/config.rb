@@ -1,5 +1,9 @@
 # frozen_string_literal: true
 
+require_relative "logger"
+require_relative "middleware"
+require_relative "redis_pool"
+
 module Ringspun
   module Jobs
     module Sidekiq
@@ -139,8 +143,8 @@ module Ringspun
         # @return [RedisPool]
         # @since 0.1.0
         def redis_pool
-          Client.pool || (@redis_pool ||= RedisPool.new(@redis.empty? ? Jobs.config.redis : @redis,
-                                                        namespace: Jobs.config.namespace))
+          RedisPool.current || (@redis_pool ||= RedisPool.new(@redis.empty? ? Jobs.config.redis : @redis,
+                                                              namespace: Jobs.config.namespace))
         end
 
         # @yieldparam connection [RedisPool::Connection]

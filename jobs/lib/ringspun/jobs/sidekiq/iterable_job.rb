@@ -8,12 +8,11 @@ module Ringspun
         # The place is kept on the same Redis in the form of Sidekiq, so that either may go on with what the other has begun:
         # https://github.com/sidekiq/sidekiq/wiki/Iteration
         module Iterable
-          # Seconds between two writes of the place, and for which it is kept.
+          # Seconds between two writes of the place.
           KEEP_EVERY_SECONDS = 5
-          KEPT_SECONDS = 30 * 86_400
           # Seconds that a cancelled job has to write it.
           LAST_WRITE_SECONDS = 2
-          private_constant :KEEP_EVERY_SECONDS, :KEPT_SECONDS, :LAST_WRITE_SECONDS
+          private_constant :KEEP_EVERY_SECONDS, :LAST_WRITE_SECONDS
 
           # @api private
           def self.included(job_class)
@@ -50,24 +49,7 @@ module Ringspun
           #
           # @return [Integer] when it was first cancelled, in seconds since the epoch
           # @since 0.1.0
-          def cancel! = @ringspun_iteration_cancelled ||= Iterable.cancel(jid)
-
-          # @return [Integer]
-          # @api private
-          def self.cancel(jid)
-            key = key_of(jid)
-            replies = Sidekiq.redis do |redis|
-              redis.pipelined do |pipe|
-                pipe.call("HSETNX", key, "cancelled", Process.clock_gettime(Process::CLOCK_REALTIME, :second))
-                pipe.call("HGET", key, "cancelled")
-                pipe.call("EXPIRE", key, KEPT_SECONDS, "NX")
-              end
-            end
-            replies[1].to_i
-          end
-
-          # @api private
-          def self.key_of(jid) = "it-#{jid}"
+          def cancel! = @ringspun_iteration_cancelled ||= Iterations.cancel(jid)
 
           # @!group What a class may have
 
@@ -159,7 +141,7 @@ module Ringspun
           private
 
           def resume
-            kept = Sidekiq.redis { |redis| redis.call("HGETALL", Iterable.key_of(jid)) }
+            kept = Sidekiq.redis { |redis| redis.call("HGETALL", Iterations.key_of(jid)) }
             @ringspun_times = kept["ex"].to_i
             @ringspun_cursor = kept["c"] && JSON.parse(kept["c"])
             @ringspun_seconds = kept["rt"].to_f
@@ -205,11 +187,11 @@ module Ringspun
             @ringspun_kept_at = now
             state = { "ex" => @ringspun_times, "c" => JSON.generate(@ringspun_cursor),
                       "rt" => @ringspun_seconds + now - @ringspun_began }
-            key = Iterable.key_of(jid)
+            key = Iterations.key_of(jid)
             replies = Sidekiq.redis do |redis|
               redis.multi do |all|
                 all.call("HSET", key, state)
-                all.call("EXPIRE", key, KEPT_SECONDS, "NX")
+                all.call("EXPIRE", key, Iterations::KEPT_SECONDS, "NX")
                 all.call("HGET", key, "cancelled")
               end
             end
@@ -224,7 +206,7 @@ module Ringspun
 
           def complete
             on_complete
-            Sidekiq.redis { |redis| redis.call("UNLINK", Iterable.key_of(jid)) }
+            Sidekiq.redis { |redis| redis.call("UNLINK", Iterations.key_of(jid)) }
           end
 
           def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)

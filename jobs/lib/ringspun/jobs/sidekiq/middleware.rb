@@ -23,6 +23,12 @@ module Ringspun
 
       # The middleware of Sidekiq's kind.
       module Middleware
+        class << self
+          # @return [#call] which returns what an instance with a `config=` gets
+          # @api private
+          attr_accessor :configuration
+        end
+
         # A class of middleware in a {Jobs::Chain}. It makes an instance for each call. One for clients is called with the pool as
         # well; Sidekiq takes what it returns for the answer, see {Fields#passes?}.
         #
@@ -46,7 +52,7 @@ module Ringspun
 
           def make_new
             instance = @klass.new(*@arguments)
-            instance.config = Sidekiq.default_configuration if instance.respond_to?(:config=)
+            instance.config = Middleware.configuration.call if instance.respond_to?(:config=)
             instance
           end
 

@@ -128,6 +128,21 @@ module Ringspun
                                "clients of redis-client, got #{pool.class}"
         end
 
+        # @return [RedisPool, ConnectionPool, nil] the one of {Client.via}
+        # @api private
+        def self.current = Thread.current[:ringspun_sidekiq_pool]
+
+        # Whoever enqueues in the block does so by that pool.
+        #
+        # @api private
+        def self.with_current(pool)
+          around = current
+          Thread.current[:ringspun_sidekiq_pool] = pool # a fiber's own
+          yield
+        ensure
+          Thread.current[:ringspun_sidekiq_pool] = around
+        end
+
         # The pool that goes to the server of another one's clients. One of those is asked where that is; jobs are stored on
         # connections of ours, which know what may be sent again. There is one for each server, for good.
         #
