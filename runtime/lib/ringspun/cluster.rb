@@ -9,10 +9,6 @@ require_relative "cluster/worker"
 require_relative "cluster/worker_process"
 
 module Ringspun
-  # Raised at the end of a cluster whose workers had to be killed, failed while they ended, or never became ready.
-  class ClusterError < Error
-  end
-
   # Prefork server: workers, each a process with a machine of its own, accept from shared listening sockets.
   #
   #   Ringspun::Cluster.run(workers: :cores, listen: ["0.0.0.0", 8080]) do |worker|

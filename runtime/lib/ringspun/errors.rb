@@ -45,6 +45,10 @@ module Ringspun
   # Bytes came in clear text before a handshake in the middle of a stream. An attacker may have sent them.
   class EarlyBytesError < TLSError; end
 
+  # Raised at the end of a cluster whose workers had to be killed, failed while they ended, or never became ready.
+  class ClusterError < Error
+  end
+
   class << self
     # The errors that came after this one, in the scope that has raised it.
     #

@@ -184,6 +184,14 @@ module Ringspun
     end
   end
 
+  class Machine
+    # All strands and what they wait for, one a line, as in {Inspector#tree}.
+    #
+    # @return [String]
+    # @since 0.1.0
+    def describe_strands = Inspector.new(self).__send__(:lines).join("\n")
+  end
+
   # The {Inspector#tree} of all open machines of this ractor.
   #
   # @return [String]

@@ -65,12 +65,6 @@ module Ringspun
       "#<#{self.class} #{backend_name} strands=#{metrics[:strands_live]}>"
     end
 
-    # All strands and what they wait for, one a line, as in {Inspector#tree}.
-    #
-    # @return [String]
-    # @since 0.1.0
-    def describe_strands = Inspector.new(self).__send__(:lines).join("\n")
-
     def self.check_options(options)
       unknown = options.keys - OPTIONS
       return if unknown.empty?

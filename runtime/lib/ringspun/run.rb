@@ -89,6 +89,16 @@ module Ringspun
     BESIDE_SECONDS = 1
     private_constant :BESIDE_SECONDS
 
+    class << self
+      # @param simulation [#cancel, nil] what this thread waits for outside of its machine, and is to be cancelled with its run
+      def beside=(simulation)
+        Thread.current.thread_variable_set(:ringspun_simulation, simulation)
+      end
+
+      # Cancels what that thread waits for so. May be called from a signal handler.
+      def cancel_beside(thread) = thread.thread_variable_get(:ringspun_simulation)&.__send__(:cancel)
+    end
+
     # @param signals [Boolean] whether INT and TERM cancel it
     def initialize(machine, signals: true, on_error: nil)
       @machine = machine
@@ -243,7 +253,7 @@ module Ringspun
       say_what_another_does
       @scope.cancel
       # The running strand may be waiting for a simulation, and the whole machine with it.
-      Simulation.__send__(:cancel_of, Thread.current)
+      Run.cancel_beside(Thread.current)
     end
 
     ANOTHER_ENDS = "\nringspun: a strand computes, and ends at its next wait. Ctrl-C again ends the program.\n"

@@ -13,10 +13,12 @@ module Ringspun
       def refuse(name)
         return unless Object.const_defined?("Async::Scheduler") && ::Async::Scheduler.method_defined?(name)
 
-        Kernel.raise UsageError, "inside a Ringspun.run the gem async's `#{name}` is not supported" if defined?(AsyncBridge)
+        Kernel.raise UsageError, "inside a Ringspun.run the gem async#{advice(name)}"
+      end
 
-        Kernel.raise UsageError, "inside a Ringspun.run the gem async (Async {}, Sync {}, and gems that use them) needs " \
-                                 "`require \"ringspun/async\"`; it has asked for `#{name}`"
+      # The bridge, which answers more, has other advice.
+      def advice(name)
+        " (Async {}, Sync {}, and gems that use them) needs `require \"ringspun/async\"`; it has asked for `#{name}`"
       end
 
       def method_missing(name, ...) = refuse(name) || super
@@ -28,7 +30,7 @@ module Ringspun
 
     private
 
-    # Called at the end of a run. AsyncBridge ends the tasks of Async here.
+    # Called at the end of a run. The bridge to Async ends its tasks here.
     def end_tasks = nil
   end
 

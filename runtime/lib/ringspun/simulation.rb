@@ -80,12 +80,6 @@ module Ringspun
     end
     private_class_method :with_message
 
-    # Cancels the simulation that this thread waits for, if there is one. May be called from a signal handler.
-    #
-    # @api private
-    def self.cancel_of(thread) = thread.thread_variable_get(:ringspun_simulation)&.__send__(:cancel)
-    private_class_method :cancel_of
-
     # @api private
     def initialize(seed, faults)
       @seed = seed
@@ -101,7 +95,7 @@ module Ringspun
     private
 
     def run_beside(&block)
-      Thread.current.thread_variable_set(:ringspun_simulation, self)
+      Run.beside = self
       check_cancelled
       @thread = Thread.new { keep_outcome(&block) }
       @done.pop
@@ -111,13 +105,13 @@ module Ringspun
       @result
     ensure
       unwind
-      Thread.current.thread_variable_set(:ringspun_simulation, nil)
+      Run.beside = nil
     end
 
     def cancel
       @cancelled = true
       @root&.machine&.schedule(@root, cancellation)
-      Simulation.__send__(:cancel_of, @thread) if @thread
+      Run.cancel_beside(@thread) if @thread
     rescue ClosedError # it has ended meanwhile
       nil
     end
