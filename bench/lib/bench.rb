@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "bench/contender_names"
+require "bench/invalid"
 require "bench/table"
 require "bench/target"
 require "bench/statistics"

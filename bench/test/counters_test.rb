@@ -59,7 +59,7 @@ class BenchTest::CountersTest < Minitest::Test
   def test_where_perf_is_missing_the_option_is_refused
     Dir.mktmpdir do |folder|
       error = with_path(folder) do
-        assert_raises(Bench::Options::Invalid) { Bench::Options.parse(%w[--counters], table_names: %w[pipe]) }
+        assert_raises(Bench::Invalid) { Bench::Options.parse(%w[--counters], table_names: %w[pipe]) }
       end
       assert_match(/install linux-perf/, error.message)
     end

@@ -180,7 +180,7 @@ class BenchTest::OptionsTest < Minitest::Test
   def parse(*arguments) = BenchTest.options(*arguments)
 
   def assert_refused(message, *arguments)
-    error = assert_raises(Bench::Options::Invalid) { parse(*arguments) }
+    error = assert_raises(Bench::Invalid) { parse(*arguments) }
     assert_match message, error.message
   end
 end

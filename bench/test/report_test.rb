@@ -87,7 +87,7 @@ class BenchTest::ReportTest < Minitest::Test
     assert_match(/^<!-- bench:machine -->\nMedian of 3 on a CPU.*everywhere\.\n<!-- /, filled)
     assert_equal filled, report.within(filled)
     assert_equal report.to_s, report.within("a page without marks\n")
-    gone = assert_raises(Bench::Options::Invalid) { report.within(filled.sub("other", "other, gone")) }
+    gone = assert_raises(Bench::Invalid) { report.within(filled.sub("other", "other, gone")) }
     assert_equal "the page has a place for gone, which was not run", gone.message
   end
 

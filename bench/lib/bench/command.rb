@@ -20,7 +20,7 @@ module Bench
       Bench.load_tables if Bench.tables.empty?
       @options = Options.parse(@arguments)
       { help: method(:help), list: method(:list), report: method(:report), run: method(:run_tables) }.fetch(@options.action).call
-    rescue Options::Invalid => error
+    rescue Invalid => error
       @err.puts "bench: #{error.message}", "Try --help."
       2
     rescue Interrupt
@@ -90,19 +90,19 @@ module Bench
     def selected
       chosen = Bench.tables.select { |table| @options.only.include?(table.name) }
       unknown = @options.sizes.keys - chosen.flat_map(&:sizes)
-      raise Options::Invalid, "no table here has a size #{unknown.first}" if unknown.any?
+      raise Invalid, "no table here has a size #{unknown.first}" if unknown.any?
 
       chosen = growing(chosen) if @options.scaling?
       narrowed = chosen.map { |table| table.narrowed(**@options.narrowing(table.name)) }
       narrowed.reject! { |table| table.contenders.empty? }
       return narrowed if narrowed.any?
 
-      raise Options::Invalid, "no table here has a contender #{@options.contenders.join(" or ")}"
+      raise Invalid, "no table here has a contender #{@options.contenders.join(" or ")}"
     end
 
     def growing(tables)
       scaled = tables.filter_map(&:scaled)
-      raise Options::Invalid, "nothing in #{tables.map(&:name).join(", ")} grows: take other tables" if scaled.empty?
+      raise Invalid, "nothing in #{tables.map(&:name).join(", ")} grows: take other tables" if scaled.empty?
 
       scaled
     end

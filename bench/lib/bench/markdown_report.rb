@@ -38,13 +38,13 @@ module Bench
     # The page with the tables in their places. One that has none becomes {#to_s}.
     # @param page [String]
     # @return [String]
-    # @raise [Options::Invalid] when one of them was not run
+    # @raise [Invalid] when one of them was not run
     def within(page)
       places = self.class.places(page)
       return to_s if places.empty?
 
       missing = places - @tables.map(&:name)
-      raise Options::Invalid, "the page has a place for #{missing.first}, which was not run" if missing.any?
+      raise Invalid, "the page has a place for #{missing.first}, which was not run" if missing.any?
 
       filled = page.gsub(PLACE) do
         opening, names, closing = Regexp.last_match.values_at(:opening, :names, :closing)

@@ -6,8 +6,6 @@ module Bench
   # The options. Everything wrong with them is found before the first sample runs: a bench that fails after ten minutes because a
   # folder is missing has wasted them.
   class Options
-    class Invalid < StandardError; end
-
     # What runs in the main rows, unless --contender or --backends says otherwise: Ringspun on one backend, all peers, the floors.
     MAIN_ROLES = %i[floor peer subject].freeze
     MAIN_BACKENDS_ONLY = [MAIN_BACKEND].freeze

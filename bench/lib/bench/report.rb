@@ -37,7 +37,7 @@ module Bench
     # @param paths [Array<String>] of the JSON of runs
     # @return [Hash] the first of them, with each table as the last has it that ran it. Under "others" there are beside it runs of
     #   another Ruby, and those with a name of their own
-    # @raise [Options::Invalid] when one is none
+    # @raise [Invalid] when one is none
     def self.read(*paths)
       runs = paths.map { |path| read_one(path) }
       first, *others = runs.group_by { |data| data["name"] || Run.ruby(data) }.values.map { |set| merged(set) }
@@ -62,7 +62,7 @@ module Bench
     def self.read_one(path)
       JSON.parse(File.read(path)).tap { |data| new(data).to_s }
     rescue SystemCallError, JSON::ParserError, KeyError, ArgumentError, TypeError, NoMethodError => error
-      raise Options::Invalid, "cannot read the JSON of a run from #{path}: #{error.message.lines.first.chomp}"
+      raise Invalid, "cannot read the JSON of a run from #{path}: #{error.message.lines.first.chomp}"
     end
 
     private_class_method :merged, :differences, :read_one

@@ -39,6 +39,9 @@ class RubyReader < Prism::Visitor
     super
   end
 
+  # One of several that are assigned together.
+  def visit_constant_target_node(node) = @defined << [*@around, node.name].join("::")
+
   def visit_constant_read_node(node) = name(node.name.name)
 
   def visit_constant_path_node(node)

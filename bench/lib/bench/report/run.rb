@@ -46,9 +46,8 @@ module Bench
       # @return [String]
       def in_words = @data.fetch("warnings").map { |text| "#{text[0].upcase}#{text[1..]}." }.join(" ")
 
-      # All its rows.
-      # @return [String] in Markdown
-      def table = MarkdownReport.new(@data).all
+      # @return [Hash] as {JsonReport} has it
+      attr_reader :data
 
       # The seed whose own scripts it ran.
       # @return [String, nil]

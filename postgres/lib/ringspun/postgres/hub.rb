@@ -152,7 +152,7 @@ module Ringspun
       # @return [Array<String>] what the server listens to
       def begin_on(lane)
         lane.listen
-        early = Hearing.new(@pool, lane).check
+        early = Hearing.new(@pool, lane, PATIENCE).check
         names = listen(lane, [], @audience.names)
         @warned = false
         @audience.announce_gap

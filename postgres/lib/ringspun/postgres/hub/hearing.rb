@@ -16,9 +16,11 @@ module Ringspun
         TRIAL = 5
         private_constant :TRIAL
 
-        def initialize(pool, lane)
+        # @param patience [Numeric] seconds for an answer
+        def initialize(pool, lane, patience)
           @pool = pool
           @lane = lane
+          @patience = patience
         end
 
         # May switch strands.
@@ -37,7 +39,7 @@ module Ringspun
         private
 
         def ask(lane, sql, params = [])
-          taken = lane.query(sql, params, PATIENCE, false, true)
+          taken = lane.query(sql, params, @patience, false, true)
           taken.is_a?(Symbol) ? raise(Postgres.lost(lane.loss, false)) : taken
         end
 
