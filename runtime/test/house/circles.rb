@@ -35,6 +35,9 @@ class Circles
     pairs.reject { |from, to| !rest.reaches?(to, from) && rest.add(from, to) }
   end
 
+  # @return [Boolean] whether one file requires another, maybe through others
+  def loads?(file, other) = reached_from("#{file}.rb").key?("#{other}.rb")
+
   # @return [Array<String>] the names by which a file uses another
   def names(from, to) = @arrows.fetch(from).fetch(to)
 

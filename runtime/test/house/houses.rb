@@ -53,6 +53,19 @@ class House
     new + circles.needless(excused).map { |from, to| "#{from} -> #{to}: needs no excuse any more, take it out of circles.yml" }
   end
 
+  # What is one thing, to be removed whole, is a file that programs require and the folder of its name.
+  #
+  # @param door [String] that file, without its ending
+  # @return [Array<String>] what is against that: others that use or require something of it, and files in the folder that neither
+  #   load the door nor are loaded with it
+  def past(door)
+    ours = ->(file) { "#{file}/".start_with?("#{door}/", "#{door}.rb/") }
+    into = circles.pairs.select { |from, to| ours[to] && !ours[from] }.map { |pair| show(*pair) }
+    lazy = @texts.reject { |path, _| ours[path] }.select { |_, text| text.match?(/^\s*require "#{door}["\/]/) }.keys
+    beside = apart(door, files.select(&ours))
+    into + lazy.map { |path| "#{path} requires #{door}" } + beside.map { |file| "#{file} is not behind #{door}" }
+  end
+
   # @return [String] an arrow with the names by which it is one
   def show(from, to) = "#{from} -> #{to} (#{circles.names(from, to).join(", ")})"
 
@@ -74,6 +87,12 @@ class House
   end
 
   private
+
+  # Without the door, the files that load it, and what one of these loads.
+  def apart(door, ours)
+    doors = ours.select { |file| file == door || circles.loads?(file, door) }
+    (ours - doors).reject { |file| doors.any? { |one| circles.loads?(one, file) } }
+  end
 
   # Headers and requires among themselves, which are judged, and not counted.
   APART = /\.(h|rb)\z/
