@@ -10,10 +10,9 @@ class DoorsTest < Minitest::Test
 
   DOORS.each do |folder, door|
     define_method("test_nothing_else_of_#{folder}_knows_what_is_behind_#{door}") do
-      texts = House.texts(folder)
-      assert_includes texts, "#{door}.rb"
-      refute_empty texts.keys.grep(/\A#{door}\//)
-      assert_empty House.new(folder, texts).past(door)
+      assert_includes House.at(folder).circles.files, door
+      refute_empty House.at(folder).circles.files.grep(/\A#{door}\//)
+      assert_empty House.at(folder).past(door)
     end
   end
 

@@ -17,7 +17,10 @@ class House
     "jobs/lib" => "ringspun/jobs/", "bench/lib" => "bench/"
   }.freeze
 
-  def self.all = INSIDE.keys.map { |folder| new(folder) }
+  def self.all = INSIDE.keys.map { |folder| at(folder) }
+
+  # Each is read once by all that judge it.
+  def self.at(folder) = (@at ||= {})[folder] ||= new(folder)
 
   # An entry of the list is of one house, and its arrows look like "from -> to".
   #

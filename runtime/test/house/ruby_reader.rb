@@ -15,7 +15,8 @@ class RubyReader < Prism::Visitor
   # By the full name of a module or class, all that stands in its body.
   attr_reader :bodies
 
-  def self.of(text) = new.tap { |reader| Prism.parse(text).value.accept(reader) }
+  # Two judges of the same file share it.
+  def self.of(text) = (@of ||= {})[text] ||= new.tap { |reader| Prism.parse(text).value.accept(reader) }
 
   # @return [String, nil] the full name, of those for which the block answers true
   def self.resolve(name, around) = around.map { |space| [*space, name].reject(&:empty?).join("::") }.find { |each| yield each }

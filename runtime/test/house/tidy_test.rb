@@ -266,7 +266,7 @@ class TidyTest < Minitest::Test
   end
 
   def test_no_tab_and_no_blank_at_a_line_end
-    assert_empty offending_lines(ALL, /\t|[ \t]+$/)
+    assert_empty offending_lines(ALL, /\t| $/)
   end
 
   # YARD takes one inside of a line for text.
@@ -350,6 +350,8 @@ class TidyTest < Minitest::Test
 
   def offending_lines(paths, pattern)
     paths.flat_map do |path|
+      next [] unless File.read(path).match?(pattern) # as hardly any does
+
       File.foreach(path).with_index(1).filter_map do |line, number|
         "#{names([path]).first}:#{number}: #{line.strip}" if line.chomp.match?(pattern)
       end
