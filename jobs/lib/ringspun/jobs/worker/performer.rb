@@ -68,8 +68,10 @@ module Ringspun
 
         # Rails reports what leaves the reloader as an error. That a job is put back, or cancelled by hand, is none.
         def in_unit(run)
+          return yield unless @reloader
+
           ended = nil
-          value = in_reloader do
+          value = @reloader.call do
             yield
           rescue Exception => error
             raise unless run.asked && by_cancellation?(error)
