@@ -57,13 +57,13 @@ class MassDeath
   #
   # @return [Result]
   def run
-    killed = start
+    killed, node = start
     push("Report", @count, @seconds)
     wait { @storage.stats[:in_flight] == @count }
     killed.signal(:KILL)
     began = now
-    add_to_the_dead
-    heir = start("-c", @concurrency.to_s)
+    add_to_the_dead(node)
+    heir, = start("-c", @concurrency.to_s)
     wait { @storage.list(Ringspun::Jobs::Storage::QUARANTINE, 0, 1).any? || @storage.stats[:in_flight] < total }
     by_lease = now - began
     wait { @storage.stats.then { |stats| stats[:processed] == @count + @poison && stats[:dead] == @poison } }
@@ -86,17 +86,19 @@ class MassDeath
   def total = @count + @endless + @poison
 
   # Its own: what they do they would have done to the worker that is killed.
-  def add_to_the_dead
-    node = @storage.nodes.first.fetch("identity")
+  def add_to_the_dead(node)
     push("Endless", @endless)
     push("Poison", @poison)
     @storage.fetch(node, %w[default], total)
   end
 
+  # Returns the worker, and the name of its node, which it may not have announced yet.
   def start(*words)
     log = File.join(@folder, "log#{@logs = @logs.to_i + 1}")
-    Command.new("-r", "app.rb", "--redis", "unix://#{@server.path}", "--log", log, *words, chdir: @folder)
-           .tap { wait { File.exist?(log) && File.read(log).include?("the worker is ready") } }
+    worker = Command.new("-r", "app.rb", "--redis", "unix://#{@server.path}", "--log", log, *words, chdir: @folder)
+    node = nil
+    wait { File.exist?(log) && node = File.read(log)[/ node=(\S+) .*the worker is ready/, 1] }
+    [worker, node]
   end
 
   def push(job_class, count, *arguments)
