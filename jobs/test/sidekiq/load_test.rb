@@ -18,11 +18,30 @@ class SidekiqLoadTest < BothSides
   def test_what_programs_require
     child = program(<<~RUBY)
       require "ringspun/jobs/sidekiq"
-      %w[sidekiq sidekiq/job sidekiq/worker sidekiq/client sidekiq/middleware/chain].each { |name| require name }
+      %w[sidekiq sidekiq/job sidekiq/worker sidekiq/client sidekiq/middleware/chain sidekiq/version sidekiq/logger].each { |name| require name }
       puts Sidekiq.equal?(Ringspun::Jobs::Sidekiq), $LOADED_FEATURES.grep(%r{gems/sidekiq-}).size, Sidekiq::Job
     RUBY
     assert_predicate child.wait, :success?, child.log
     assert_equal %w[true 0 Sidekiq::Job], child.log.lines(chomp: true)
+  end
+
+  # The files of the gem would open classes of ours, and fail somewhere in their midst.
+  def test_what_programs_require_that_is_missing
+    child = program(<<~RUBY)
+      require "ringspun/jobs/sidekiq"
+      %w[web tui cli deploy transaction_aware_client].each do |name|
+        require "sidekiq/\#{name}"
+        puts name
+      rescue Ringspun::Jobs::ConfigError => error
+        puts "\#{name}: \#{error.message}"
+      end
+      puts $LOADED_FEATURES.grep(%r{gems/sidekiq-}).size
+    RUBY
+    assert_predicate child.wait, :success?, child.log
+    expected = %w[web tui cli deploy transaction_aware_client].map do |name|
+      %r{\A#{name}: sidekiq/#{name} is a part of the gem sidekiq, for which ringspun/jobs/sidekiq stands in: \w}
+    end
+    expected.push(/\A0\z/).zip(child.log.lines(chomp: true)).each { |pattern, line| assert_match pattern, line }
   end
 
   # Whatever of Active Job is there first. Each order has a process of its own.

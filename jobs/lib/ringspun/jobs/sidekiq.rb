@@ -117,6 +117,16 @@ module Ringspun
           Testing.public_send(:"#{mode}!", &)
         end
 
+        # Called by what stands in for a file that has nothing here. The gem's own file would open classes that are ours.
+        #
+        # @param name [String] of the file, as programs require it
+        # @param instead [String] what to do in its place
+        # @raise [ConfigError]
+        # @api private
+        def refuse_file(name, instead)
+          raise ConfigError, "#{name} is a part of the gem sidekiq, for which ringspun/jobs/sidekiq stands in: #{instead}"
+        end
+
         private
 
         # What is made from the settings is made anew.
