@@ -243,6 +243,26 @@ class WorkerRedisTest < RedisCase
     assert_equal({ done: 1 }, worker.counts)
   end
 
+  # It lets nobody run who could end it, so another thread tells it.
+  def test_a_job_that_computes_asks_whether_it_is_cancelled
+    told = nil
+    on("compute") do |path, job|
+      other = open_storage({ path: })
+      patience = Patience.new(20)
+      Fiber.blocking do # so that no strand has its turn
+        nil until other.nodes.any? || patience.over?
+        Jobs::Worker.cancel(job.jid, storage: other)
+        nil until (told = job.cancelled?) || patience.over?
+      end
+    end
+    with_worker(beat: 0.1) do
+      push("compute", redis_path)
+      until_done(1)
+    end
+    assert told, lines.to_s
+    assert_equal({ done: 1 }, worker.counts)
+  end
+
   def test_on_a_thread_of_its_own
     seen = Thread::Queue.new
     on("note") { |number, _| seen << number }

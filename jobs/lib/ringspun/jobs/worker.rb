@@ -134,7 +134,10 @@ module Ringspun
       # @param jid [String]
       # @return [nil]
       # @since 0.1.0
-      def cancel(jid) = @control.order { @manager.cancel(jid) }
+      def cancel(jid)
+        @manager.mark_cancelled(jid)
+        @control.order { @manager.cancel(jid) }
+      end
 
       # Serves another queue from now on. May be called from other threads and from signal handlers.
       #

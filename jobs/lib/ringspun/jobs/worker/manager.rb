@@ -47,6 +47,9 @@ module Ringspun
         # @param jid [String]
         def cancel(jid) = @parts&.processor&.cancel(jid)
 
+        # May be called from other threads and from signal handlers.
+        def mark_cancelled(jid) = @parts&.processor&.mark_cancelled(jid)
+
         # For a loop that no longer runs: gives back all jobs in flight but the one that holds the thread, which others take over
         # when the lease has run out. Called on another thread, before the process ends.
         def abandon

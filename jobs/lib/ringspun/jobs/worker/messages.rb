@@ -50,7 +50,10 @@ module Ringspun
         def cancel(text)
           job = JSON.parse(text)
           jid = job["jid"] if job.is_a?(Hash)
-          @control.order { @processor.cancel(jid) } if jid.is_a?(String)
+          return unless jid.is_a?(String)
+
+          @processor.mark_cancelled(jid)
+          @control.order { @processor.cancel(jid) }
         rescue JSON::ParserError
           nil
         end

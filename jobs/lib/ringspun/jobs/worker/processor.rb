@@ -50,6 +50,12 @@ module Ringspun
         # @param jid [String]
         def cancel(jid) = @runs.running.each { |run| end_early(run, :cancel) if run.jid == jid }
 
+        # Has a job know that it is to be cancelled: one that computes lets nobody cancel it, and must ask. May be called from
+        # other threads and from signal handlers.
+        #
+        # @param jid [String]
+        def mark_cancelled(jid) = @runs.running.each { |run| run.mark_cancelled if run.jid == jid }
+
         # Ends a run whose job was taken away.
         #
         # @param run [Run]

@@ -84,8 +84,13 @@ module Ringspun
         # @api private
         def ask(why)
           @asked ||= why
-          @instance.mark_cancelled if why == :cancel && @instance.respond_to?(:mark_cancelled)
+          mark_cancelled if why == :cancel
         end
+
+        # Has the job know that it is cancelled. May be called from other threads.
+        #
+        # @api private
+        def mark_cancelled = (@instance.mark_cancelled if @instance.respond_to?(:mark_cancelled))
 
         # @return [String] the entry as dashboards show it
         # @api private
