@@ -233,6 +233,28 @@ class BenchTest::PageTest < Minitest::Test
     end
   end
 
+  # What README's first command prints and writes, with one row that nobody could measure.
+  def test_a_row_that_failed_takes_nothing_from_the_others
+    BenchTest.tables
+    tables = %w[one two].map { |name| BenchTest.table(name) { contender("ringspun") {} }.narrowed(backends: %w[uring]) }
+    Dir.mktmpdir do |folder|
+      out = StringIO.new
+      command = Bench::Command.new(["--json", "#{folder}/run.json", "--report", folder, "--markdown", "#{folder}/page.md"],
+                                   out:, err: StringIO.new)
+      command.define_singleton_method(:selected) { tables }
+      runner = Object.new
+      samples = { "one" => { "failed" => "it hung" }, "two" => 1.0 }
+      runner.define_singleton_method(:run) { |table| BenchTest.result(table, ringspun: samples.fetch(table.name)) }
+      command.define_singleton_method(:runner) { runner }
+      assert_equal 1, command.run
+      assert_match(/^ringspun +FAILED: it hung$.*^ringspun +1\.0.*^.*one.*ringspun FAILED: it hung$/m, out.string)
+      assert_equal %w[run.json index.html page.md], out.string.scan(/^wrote (.*)$/).flatten.map { |path| File.basename(path) }
+      assert_match(%r{^These were main rows\. `bin/bench --all` runs all \d+ tables}, out.string)
+      assert_equal %w[one two], JSON.parse(File.read("#{folder}/run.json"))["tables"].map { |table| table["name"] }
+      assert_match(/FAILED: it hung/, File.read("#{folder}/index.html"))
+    end
+  end
+
   # With everything unfolded.
   def test_no_table_of_the_kept_report_is_wider_than_the_page
     browser = Browser.new
