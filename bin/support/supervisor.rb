@@ -58,7 +58,7 @@ class Supervisor
     @process = WatchedProcess.new(@command, limits: @limits, except: @done) { |failure| fail_by(failure) }
     status = @process.run
     take_down(@process)
-    @passed = @failures.empty? && status.success?
+    @passed = @failures.empty? && status.success? == true # nil after a signal
     return true if @signal || (@process.finished? && (status.success? || @failures.any?))
     return broken(status) unless @process.test
 

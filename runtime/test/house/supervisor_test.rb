@@ -164,9 +164,15 @@ class SupervisorTest < Minitest::Test
   def test_who_asks_it_to_end_is_heard
     %w[INT TERM].each do |signal|
       output, status = supervise("def test_m = (Process.kill(:#{signal}, Process.ppid) && sleep)")
-      refute_predicate status, :success?, output
-      refute_match(/^again/, output)
+      assert_equal 1, status.exitstatus, output
+      refute_match(/^again|Error/, output)
     end
+  end
+
+  def test_who_asks_it_to_end_before_the_first_test_is_heard
+    output, status = supervise("Process.kill(:TERM, Process.ppid) && sleep")
+    assert_equal 1, status.exitstatus, output
+    assert_empty output
   end
 
   def test_what_ends_the_process_outside_of_tests
