@@ -82,6 +82,34 @@ class SetupCommandsTest < Minitest::Test
     assert_equal of_ringspun, unseen.lines(chomp: true).sort
   end
 
+  # Before anything is installed.
+  def test_who_names_no_test_file_is_told
+    none = in_copy("none_test.rb")
+    FileUtils.mkdir_p(empty = in_copy("empty"))
+    unnamed = "no test file is named; see bin/test --help."
+    answers = { [none] => "there is no test file #{none}.", ["queue"] => "there is no test file queue.",
+                [empty] => "no test file is in #{empty}.", ["--all-of-them"] => unnamed, ["-n", __FILE__] => unnamed }
+    answers.each do |arguments, answer|
+      out, err, status = run_bin("test", *arguments)
+      assert_equal ["", "test: #{answer}\n", 1], [out, err, status.exitstatus]
+    end
+    assert_empty calls
+  end
+
+  def test_a_folder_stands_for_the_test_files_in_it
+    program("path/ruby", 'case $1 in *run_tests.rb) printf "%s\n" "$@" ;; *) exec ROOT/path/real "$@" ;; esac')
+  end
+
+  def test_an_option_that_the_bench_has_not_is_refused_before_anything_is_installed
+    remove "redis-server"
+    [%w[--quik], %w[--only switch --sizes=3]].each do |arguments|
+      _, err, status = run_bin("bench", *arguments)
+      option = arguments.last.split("=").first
+      assert_equal ["bench: unknown option #{option}; see bin/bench --help.\n", 2], [err, status.exitstatus]
+    end
+    assert_empty calls
+  end
+
   def test_all_tests_those_of_the_night_and_the_bench_need_them
     fake_ruby("path/ruby3.4", "3.4.1")
     [["test"], ["test", "--nightly"], ["test", "--matrix"], ["bench", "--quick"]].each do |command|
