@@ -96,7 +96,7 @@ test_passes(:rails, :compile) do
 end
 
 # The comment by which a file of Postgres tests says on which servers it runs beside the default one: `all` of
-# Servers::POSTGRES_VARIANTS, or those that it names.
+# Servers::POSTGRES_VARIANTS, or those that it names. One of the jobs says `valkey`.
 ON_SERVERS = /^# servers: (.+)$/
 
 def runs_on?(server, path) = ["all", server].intersect?(File.read(path)[ON_SERVERS, 1].to_s.split(", "))
@@ -111,14 +111,27 @@ def server_passes(servers)
   end
 end
 
+# Where there is no Redis beside it, the passes before have run on it.
+def valkey_passes(here)
+  missing = Servers::REDIS_VARIANTS - here
+  if missing.any?
+    puts "No second time on Valkey: there is no #{missing.join(" and no ")} here."
+    return []
+  end
+
+  files = some(JOBS_TESTS.select { |path| runs_on?("valkey", path) })
+  [test_pass("the jobs on Valkey", files, { "RINGSPUN_REDIS" => "valkey", **fewer_seeds })]
+end
+
 desc "The tests of Postgres that say `servers: all` on PostgreSQL 15 or 17, in turns by the day, and through PgBouncer; by " \
-     "night on both, and through one that knows of prepared statements"
+     "night on both, and through one that knows of prepared statements. Those of the jobs that say `servers: valkey` on Valkey"
 test_passes(:servers, :compile) do
   require_relative "../runtime/test/support/seeds"
   require_relative "../runtime/test/support/servers"
   here, missing = Servers::POSTGRES_VARIANTS.keys.partition { |server| Servers.postgres_here?(server) }
   puts "Nothing runs on #{missing.join(", ")}: there is none here, and bin/setup --matrix has found none." if missing.any?
-  server_passes(here & servers_of_the_day)
+  redis_here = Servers::REDIS_VARIANTS.select { |server| Servers.redis_here?(server) }
+  [*server_passes(here & servers_of_the_day), *valkey_passes(redis_here)]
 end
 
 # One of the two versions of Postgres a day, in turns.

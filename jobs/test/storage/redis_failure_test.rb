@@ -3,6 +3,8 @@
 require "jobs_helper"
 require_relative "../support/redis_case"
 
+# servers: valkey
+
 # Connections that are cut, servers that are away, full or refuse.
 class RedisFailureTest < RedisCase
   include Strands

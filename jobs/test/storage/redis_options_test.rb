@@ -5,6 +5,8 @@ require_relative "../support/listener"
 require_relative "../support/redis_case"
 require_relative "../../../runtime/test/support/certificate"
 
+# servers: valkey
+
 # Ways to a server.
 class RedisOptionsTest < RedisCase
   def teardown

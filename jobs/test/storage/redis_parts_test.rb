@@ -4,6 +4,8 @@ require "jobs_helper"
 require "delegate"
 require_relative "../support/redis_case"
 
+# servers: valkey
+
 # What would hold the server up for long is done in parts, and others have their turns between them.
 class RedisPartsTest < RedisCase
   include AnyBackend

@@ -3,6 +3,8 @@
 require "jobs_helper"
 require_relative "../support/redis_case"
 
+# servers: valkey
+
 # A search in Redis: in short steps, and by what the server can tell of an entry.
 class RedisSearchTest < RedisCase
   include AnyBackend

@@ -4,6 +4,8 @@ require "jobs_helper"
 require_relative "../support/listener"
 require_relative "../support/redis_case"
 
+# servers: valkey
+
 # A master that changes.
 class RedisSentinelTest < RedisCase
   include AnyBackend

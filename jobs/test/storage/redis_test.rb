@@ -4,6 +4,8 @@ require "jobs_helper"
 require_relative "../support/redis_case"
 require_relative "../support/storage_suite"
 
+# servers: valkey
+
 class RedisStorageTest < RedisCase
   include StorageSuite
 

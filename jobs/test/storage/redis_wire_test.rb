@@ -3,6 +3,8 @@
 require "jobs_helper"
 require_relative "../support/redis_case"
 
+# servers: valkey
+
 # What stands in Redis, as Sidekiq and Exq read and write it.
 class RedisWireTest < RedisCase
   include AnyBackend

@@ -4,6 +4,8 @@ require "jobs_helper"
 require_relative "../support/redis_case"
 require_relative "../support/worked"
 
+# servers: valkey
+
 # Workers on a real Redis, and on the computer's clock.
 class WorkerRedisTest < RedisCase
   include Worked

@@ -175,6 +175,34 @@ class PassesTest < Minitest::Test
     ], lines
   end
 
+  def test_valkey_has_a_pass_where_it_stands_beside_redis
+    lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil })
+      require_relative "runtime/test/support/servers"
+      JOBS_TESTS.clear.push("one_test.rb", "other_test.rb")
+      File.define_singleton_method(:read) { |path| path == "one_test.rb" ? "# servers: valkey" : "#" }
+      [%w[redis], %w[valkey], %w[redis valkey]].flat_map { |here| valkey_passes(here) }.each do |pass|
+        puts [pass.name, *pass.env.to_a, *pass.command.grep(/_test\.rb/)].join(" ")
+      end
+    RUBY
+    assert_equal ["No second time on Valkey: there is no valkey here.", "No second time on Valkey: there is no redis here.",
+                  "the jobs on Valkey RINGSPUN_REDIS valkey RINGSPUN_SEEDS_TIMES 1/4 one_test.rb"], lines
+  end
+
+  def test_a_bare_debian_is_set_up_again_by_day_where_that_has_changed
+    lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil })
+      changed = Data.define(:paths) { def among(patterns) = paths&.select { |path| path.start_with?(*patterns) } }
+      [%w[bin/support/plan.sh], %w[bin/setup], %w[jobs/x], nil].each do |paths|
+        @selection = Selection.new(changes: changed.new(paths))
+        puts TEST_PASSES.fetch(:bare_debian_short).call.map { |pass| pass.command.join(" ") }
+      end
+      ENV["RINGSPUN_NIGHTLY"] = "1"
+      puts TEST_PASSES.fetch(:bare_debian_short).call.size
+    RUBY
+    command = "nice -n 10 bin/support/bare_debian.sh --short"
+    left_out = "left out (runs by night, and after a change in bin/setup, bin/support): bin/setup in a bare Debian 12"
+    assert_equal [command, command, left_out, left_out, "0"], lines
+  end
+
   def test_what_is_not_here_is_left_out_and_said
     Dir.mktmpdir do |folder|
       lines = with_rake(<<~RUBY)
@@ -187,7 +215,8 @@ class PassesTest < Minitest::Test
         Rake::Task["test:others"].invoke
       RUBY
       left_out = %w[cross mruby].map { |what| "left out (bin/setup --matrix has found no #{what}): test:#{what}" }
-      assert_equal [*left_out, "epoll servers gc_stress sanitize", "epoll servers gc_stress sanitize cross mruby"], lines
+      assert_equal [*left_out, "epoll servers gc_stress sanitize bare_debian_short",
+                    "epoll servers gc_stress sanitize bare_debian_short cross mruby"], lines
     end
   end
 
@@ -202,7 +231,15 @@ class PassesTest < Minitest::Test
 
   # What `rake test`, `rake test:others` and `rake test:matrix` are made of, wherever something is missing.
   BY_NAME = %w[ruby rails rubocop c codec uring_faults evaluations sim rbs werror held_up_changed
-               epoll servers gc_stress sanitize rubies].freeze
+               epoll servers gc_stress sanitize bare_debian_short rubies].freeze
+
+  def test_a_seed_is_a_number
+    { "SEED" => "abc", "SEEDS" => "-1", "SECONDS" => "" }.each do |name, value|
+      answer = rake_child("check_numbers(ARGV[0] => ARGV[1])", name, value)
+      assert_equal ["#{name}=#{value} is no number\n", 1], [answer.err, answer.status.exitstatus]
+    end
+    assert_empty with_rake("check_numbers({ 'SEED' => '0123' })")
+  end
 
   # Those of other Rubies know nothing of this one's gems.
   def test_another_ruby_has_its_own_environment

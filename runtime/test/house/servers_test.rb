@@ -72,12 +72,30 @@ class ServersTest < Minitest::Test
     end
   end
 
+  def test_a_redis_or_a_valkey_beside_it
+    Dir.mktmpdir do |folder|
+      %w[redis-server valkey-server redis-cli].each { |name| File.write(File.join(folder, name), "", perm: 0o755) }
+      answers = [nil, "redis", "valkey", "keydb"].map do |name|
+        ruby_child(<<~'RUBY', env: { "PATH" => "#{folder}:/bin", "RINGSPUN_REDIS" => name })
+          require "minitest"
+          require "support/servers"
+          puts Servers.program("redis-server"), %w[redis valkey none].map { |name| Servers.redis_here?(name) }.inspect
+        RUBY
+      end
+      redis, valkey = %w[redis valkey].map { |name| "#{folder}/#{name}-server\n[true, true, false]\n" }
+      assert_equal [redis, redis, valkey, ""], answers.map(&:out), answers.map(&:err)
+      assert_match(/RINGSPUN_REDIS=keydb is none of redis, valkey/, answers.last.err)
+    end
+  end
+
   # A name that nobody knows would be a pass that nobody runs.
   def test_test_files_name_servers_that_there_are
-    texts = Dir[File.join(__dir__, "../../../postgres/test/**/*_test.rb")].map { |path| File.read(path) }
-    named = texts.flat_map { |text| text.scan(/^# servers: (.+)$/) }.flatten.flat_map { |list| list.split(", ") }
-    refute_empty named
-    assert_empty named - ["all", *Servers::POSTGRES_VARIANTS.keys]
+    { "postgres" => ["all", *Servers::POSTGRES_VARIANTS.keys], "jobs" => %w[valkey] }.each do |gem, names|
+      texts = Dir[File.join(__dir__, "../../../#{gem}/test/**/*_test.rb")].map { |path| File.read(path) }
+      named = texts.flat_map { |text| text.scan(/^# servers: (.+)$/) }.flatten.flat_map { |list| list.split(", ") }
+      refute_empty named
+      assert_empty named - names
+    end
   end
 
   def test_a_version_that_is_not_here_leaves_no_folder

@@ -59,10 +59,16 @@ class Servers
 
     private
 
-    # Debian may keep them off PATH. Where there is no Redis there may be a Valkey, for us the same.
+    # Debian may keep them off PATH.
     def programs(name)
-      [name, name.sub(/\Aredis-/, "valkey-")].product(folders).map { |file, folder| File.join(folder, file) }
-                                             .select { |path| File.executable?(path) }
+      redis_variants.map { |variant| name.sub(/\Aredis-/, "#{variant}-") }.uniq.product(folders)
+                    .map { |file, folder| File.join(folder, file) }.select { |path| File.executable?(path) }
+    end
+
+    # Where there is no Redis there may be a Valkey, for us the same.
+    def redis_variants
+      chosen = ENV.fetch("RINGSPUN_REDIS", nil) or return REDIS_VARIANTS
+      REDIS_VARIANTS.include?(chosen) ? [chosen] : raise("RINGSPUN_REDIS=#{chosen} is none of #{REDIS_VARIANTS.join(", ")}")
     end
 
     # The newest PostgreSQL first.
@@ -188,6 +194,9 @@ class Servers
   # keeps track of so many prepared statements a connection.
   POSTGRES_VARIANTS = { "15" => nil, "17" => nil, "pgbouncer" => 0, "pgbouncer-100" => 100 }.freeze
 
+  # What the tests of the jobs may run on, by RINGSPUN_REDIS.
+  REDIS_VARIANTS = %w[redis valkey].freeze
+
   # The first that knows of prepared statements in transaction mode.
   PGBOUNCER_LEAST = Gem::Version.new("1.21")
 
@@ -249,6 +258,10 @@ class Servers
 
       programs("postgres").any? { |path| version_of(path).segments.first.to_s == name }
     end
+
+    # @param name [String] of REDIS_VARIANTS
+    # @return [Boolean] its server is here
+    def redis_here?(name) = folders.any? { |folder| File.executable?(File.join(folder, "#{name}-server")) }
 
     # Statements, a line each, for a server that does not run yet.
     def execute(server, data, statements)
