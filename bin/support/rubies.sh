@@ -27,10 +27,12 @@ ruby_candidates() {
 
 # find_ruby [SERIES]: the first usable Ruby, of that series (3.4) if one is given, as "version<TAB>path".
 find_ruby() {
-  local candidate found
+  local candidate found libraries
   while read -r candidate; do
+    libraries=()
+    [[ $candidate != "$built_folder"/* ]] || libraries=("${built_libraries[@]/#/-r}")
     # Without its errors, which are about versions that nobody has chosen; and without input, for a shim may read.
-    found=$("$candidate" -e "$describe_ruby" 2>/dev/null </dev/null) || continue
+    found=$("$candidate" "${libraries[@]}" -e "$describe_ruby" 2>/dev/null </dev/null) || continue
     [[ $found == "${1:-}"* ]] && printf '%s\n' "$found" && return
   done < <(ruby_candidates "${1:-}")
   return 1
@@ -60,7 +62,7 @@ check_compiler() {
 # What a build needs beside Ruby, by Debian's package names.
 missing_tools() {
   command -v gcc >/dev/null || printf 'gcc\n'
-  ! needs eventmachine || command -v g++ >/dev/null || printf 'g++\n'
+  ! uses_eventmachine || command -v g++ >/dev/null || printf 'g++\n'
   command -v make >/dev/null || printf 'make\n'
   gcc -E - <<<'#include <stdio.h>' >/dev/null 2>&1 || printf 'libc6-dev\n'
   # A Debian without recommended packages has none, and cannot verify the gem registry.

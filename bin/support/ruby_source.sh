@@ -10,8 +10,13 @@ built_folder="$cache/ruby"
 # By name, as in tmp/setup: the source package and the suite.
 declare -A source_of=([ruby]="ruby3.3 trixie" [ruby-matrix]="ruby3.4 experimental")
 
-# Without documentation, which takes as long as the rest, and without what needs one more library.
-configure_options=(--disable-install-doc --without-gmp)
+# Without documentation, which takes as long as the rest, without what needs one more library, and without the extensions of Ruby's
+# own tests, which are more than all others; "+" stands for those that are left out anyway.
+configure_options=(--disable-install-doc --without-gmp "--with-out-ext=+,-test-*")
+
+# What it is built with, beside what each C program needs. Of a system that shares the cache, or was cleared, they may be missing;
+# where they are installed it need not be built again.
+built_libraries=(openssl psych zlib fiddle)
 
 # built_with: the part of the name that says how and by what it was built.
 built_with() {
@@ -98,7 +103,7 @@ compile_ruby() {
       make && make install DESTDIR="$folder/installed"
   ) >"$log" 2>&1 8>&- || die "Ruby does not build; $log says why."
   local library
-  for library in openssl psych zlib fiddle; do # which its build leaves out where a header is missing, without a word
+  for library in "${built_libraries[@]}"; do # which its build leaves out where a header is missing, without a word
     compgen -G "$folder/installed$target/lib/ruby/*/*/$library.so" >/dev/null ||
       die "Ruby was built without $library; $log says why."
   done

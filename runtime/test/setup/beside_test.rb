@@ -33,6 +33,19 @@ class SetupBesideTest < Minitest::Test
     assert_empty calls.drop(before).grep(/apt-get|configure/)
   end
 
+  # As in a container that has the cache of another system, or after an autoremove.
+  def test_one_whose_libraries_are_gone_has_them_installed_and_is_not_built_again
+    run_setup
+    made = chosen.delete_prefix("#{@root}/")
+    program(made, "case \"$*\" in *-rpsych*) [ -e ROOT/headers/libyaml-dev ] || exit 1 ;; esac\n#{File.read(chosen)}")
+    FileUtils.rm_rf([in_copy("tmp"), in_copy("headers/libyaml-dev")])
+    _, err, status = run_setup
+    assert_predicate status, :success?, err
+    assert_equal ["libssl-dev libyaml-dev", "libyaml-dev"], installed
+    assert_equal 1, calls.grep(/^configure/).size
+    assert_equal in_copy(made), chosen
+  end
+
   def test_two_set_ups_at_once_build_one
     File.mkfifo(in_copy("gate"))
     program("built", "cat ROOT/gate")

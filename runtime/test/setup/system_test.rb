@@ -236,9 +236,24 @@ class SetupSystemTest < Minitest::Test
     run_setup("--needs=eventmachine")
     assert_equal %w[redis-server g++], installed
     assert_includes calls, "config set --local with eventmachine"
+    remove "g++" # these gems stay, and are built again for another Ruby
+    fake_ruby("path/ruby", "3.4.1")
+    run_setup("--no-servers")
+    assert_equal %w[redis-server g++ g++], installed
     _, err, status = run_setup("--needs=redes")
     assert_equal 1, status.exitstatus
     assert_equal "setup: --needs has no redes, but redis, postgresql, browser, rails, eventmachine.\n", err
+  end
+
+  # Who has said no to a compiler of C++ is not asked for it by the next call, which has no use for it.
+  def test_what_was_refused_is_not_needed_from_then_on
+    remove "g++"
+    fake_ruby("path/ruby")
+    refute run_at_terminal("n", "--needs=eventmachine").last
+    _, err, status = run_setup("--no-servers")
+    assert_predicate status, :success?, err
+    assert_empty installed
+    refute_match(/set --local with/, calls.join("\n"))
   end
 
   def test_at_a_terminal_it_asks_once_and_before_anything_else
