@@ -256,6 +256,15 @@ class SetupSystemTest < Minitest::Test
     refute_match(/set --local with/, calls.join("\n"))
   end
 
+  # Bundler's own settings have it from when it was told to, before it has failed.
+  def test_what_could_not_be_built_is_not_needed_from_then_on
+    FileUtils.mkdir_p(in_copy(".bundle"))
+    File.write(in_copy(".bundle/config"), "---\nBUNDLE_WITH: \"eventmachine\"\n")
+    _, err, status = run_setup("--no-servers")
+    assert_predicate status, :success?, err
+    assert_includes calls, "config unset --local with"
+  end
+
   def test_at_a_terminal_it_asks_once_and_before_anything_else
     remove "ruby", *COMPILERS, "redis-server"
     seen, success = run_at_terminal("n")
