@@ -63,7 +63,6 @@ make_system() {
   else
     debootstrap --variant=minbase "$suite" "$system" "$(debian_mirror)" >"$root/tmp/debootstrap.log" 2>&1 ||
       die "debootstrap failed; $root/tmp/debootstrap.log says why."
-    rm -rf "$kept"
     mkdir -p "$kept"
     pack system .
   fi
@@ -86,9 +85,11 @@ make_system() {
 
 # pack NAME FILE...: keeps these of the system for --short.
 pack() {
-  tar -cf - -C "$system" "${@:2}" | gzip -1 >"$kept/new" # apart, for a run may end at any time
-  mv "$kept/new" "$kept/$1.tar.gz"
+  tar -cf - -C "$system" "${@:2}" | gzip -1 >"$kept/$1.$$" # apart, for a run may end at any time, and another one may read
+  mv "$kept/$1.$$" "$kept/$1.tar.gz"
 }
+
+rubies() { ls "$system/root/.cache/ringspun/ruby" 2>/dev/null || true; }
 
 # What takes long to make or to fetch.
 keep() {
@@ -112,8 +113,9 @@ make_system
 inside apt-get -qq update || { [[ -n $short ]] && leave_out "for apt reaches no mirror"; } || die "apt reaches no mirror; see above."
 [[ -z $short ]] || inside apt-get -qq -y dist-upgrade >/dev/null # what that suite has had since
 packages >"$system/before"
+before=$(rubies)
 typed "bin/setup --no-servers"
-[[ -n $short ]] || keep
+[[ -n $short && $before == "$(rubies)" ]] || keep
 [[ -n $short ]] || typed "bin/bench --quick --only switch"
 typed "bin/test runtime/test/sync/queue_test.rb"
 check_packages

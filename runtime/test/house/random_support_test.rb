@@ -25,6 +25,13 @@ class RandomSupportTest < Minitest::Test
     assert_equal 3, Seeds.of_the_day(10, env: { "RINGSPUN_SEEDS_TIMES" => "1/4" }).size
   end
 
+  def test_a_seed_that_is_none
+    %w[RINGSPUN_SEED RINGSPUN_SEEDS].each do |name|
+      error = assert_raises(ArgumentError) { Seeds.of_the_day(2, env: { name => "n" }) }
+      assert_equal "#{name}=n is no number", error.message
+    end
+  end
+
   def test_a_program_shrinks_to_the_steps_that_fail
     100.times do |seed|
       random = Random.new(seed)

@@ -52,6 +52,11 @@ class ServersTest < Minitest::Test
     end
   end
 
+  def test_a_postgres_that_nobody_knows_is_told_with_those_that_there_are
+    answer = ruby_child("require 'minitest'\nrequire 'support/servers'\nServers.postgres_url", env: { "RINGSPUN_POSTGRES" => "16" })
+    assert_match(/RINGSPUN_POSTGRES=16 is none of 15, 17, pgbouncer, pgbouncer-100/, answer.err)
+  end
+
   # See bin/support/unpacked.sh.
   def test_servers_that_were_unpacked_beside_the_system_are_found
     Dir.mktmpdir do |folder|

@@ -10,11 +10,19 @@ module Seeds
   # @param count [Integer] how many, where the environment does not say
   # @return [Array<Integer>]
   def self.of_the_day(count, env: ENV, now: Time.now)
-    return [Integer(env["RINGSPUN_SEED"])] if env["RINGSPUN_SEED"]
+    return [number("RINGSPUN_SEED", env:)] if env["RINGSPUN_SEED"]
 
     first = now.to_i / SECONDS_A_DAY * SEEDS_A_DAY
-    count = Integer(env.fetch("RINGSPUN_SEEDS") { part(count, env:) })
+    count = env["RINGSPUN_SEEDS"] ? number("RINGSPUN_SEEDS", env:) : part(count, env:)
     Array.new(count) { |index| first + index }
+  end
+
+  # @param name [String] of a variable that is set
+  # @return [Integer]
+  def self.number(name, env: ENV)
+    Integer(env[name])
+  rescue ArgumentError
+    raise ArgumentError, "#{name}=#{env[name]} is no number"
   end
 
   # @param count [Integer] how often a test tries its luck

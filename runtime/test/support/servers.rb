@@ -66,9 +66,11 @@ class Servers
     end
 
     # Where there is no Redis there may be a Valkey, for us the same.
-    def redis_variants
-      chosen = ENV.fetch("RINGSPUN_REDIS", nil) or return REDIS_VARIANTS
-      REDIS_VARIANTS.include?(chosen) ? [chosen] : raise("RINGSPUN_REDIS=#{chosen} is none of #{REDIS_VARIANTS.join(", ")}")
+    def redis_variants = [chosen("RINGSPUN_REDIS", REDIS_VARIANTS) || REDIS_VARIANTS].flatten
+
+    def chosen(variable, variants)
+      name = ENV.fetch(variable, nil)
+      name.nil? || variants.include?(name) ? name : raise("#{variable}=#{name} is none of #{variants.join(", ")}")
     end
 
     # The newest PostgreSQL first.
@@ -281,7 +283,7 @@ class Servers
     private
 
     def pgbouncers = programs("pgbouncer").select { |path| version_of(path) >= PGBOUNCER_LEAST }
-    def chosen_postgres = ENV.fetch("RINGSPUN_POSTGRES", nil)
+    def chosen_postgres = chosen("RINGSPUN_POSTGRES", POSTGRES_VARIANTS.keys)
     def chosen_version = chosen_postgres&.[](/\A\d+\z/)
   end
 
