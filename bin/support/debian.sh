@@ -236,7 +236,7 @@ debian_agree() {
 
 debian_as_root() {
   if (($(id -u) == 0)); then
-    "$@"
+    "$@" || die "apt failed; see above."
   elif command -v sudo >/dev/null; then
     debian_may_sudo || debian_say_command "sudo could not do it" "$@"
     sudo "$@" || die "apt failed; see above."

@@ -53,7 +53,8 @@ class ServersTest < Minitest::Test
   end
 
   def test_a_postgres_that_nobody_knows_is_told_with_those_that_there_are
-    answer = ruby_child("require 'minitest'\nrequire 'support/servers'\nServers.postgres_url", env: { "RINGSPUN_POSTGRES" => "16" })
+    code = "require 'minitest'\nrequire 'support/servers'\nServers.postgres_url"
+    answer = ruby_child(code, env: { "RINGSPUN_POSTGRES" => "16" })
     assert_match(/RINGSPUN_POSTGRES=16 is none of 15, 17, pgbouncer, pgbouncer-100/, answer.err)
   end
 

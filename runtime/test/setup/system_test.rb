@@ -265,6 +265,18 @@ class SetupSystemTest < Minitest::Test
     assert_includes calls, "config unset --local with"
   end
 
+  def test_who_is_root_is_told_that_apt_has_failed
+    remove "redis-server"
+    program("path/apt-get", <<~'SH')
+      case " $* " in
+        *" -s install "*) cat ROOT/simulated ;;
+        *" install "*) echo 'E: half' >&2 && exit 100 ;;
+      esac
+    SH
+    _, err, status = run_setup
+    assert_equal ["E: half\nsetup: apt failed; see above.\n", 1], [err.lines.last(2).join, status.exitstatus]
+  end
+
   def test_at_a_terminal_it_asks_once_and_before_anything_else
     remove "ruby", *COMPILERS, "redis-server"
     seen, success = run_at_terminal("n")
