@@ -9,7 +9,7 @@
 
 #include "supported.h"
 
-#include "engine/engine.h"
+#include "ringspun/engine.h"
 
 #include <pthread.h>
 

@@ -7,7 +7,7 @@
 
 #include "supported.h"
 
-#include "engine/engine.h"
+#include "ringspun/engine.h"
 
 #include <mruby/array.h>
 

@@ -6,7 +6,7 @@
 #ifndef RINGSPUN_BINDING_H
 #define RINGSPUN_BINDING_H
 
-#include "engine/engine.h"
+#include "ringspun/engine.h"
 
 #include <pthread.h>
 #include <ruby.h>

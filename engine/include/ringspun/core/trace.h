@@ -1,0 +1,36 @@
+/* trace: what the machine did, for reports and for comparing two runs. Owned by the machine's thread.
+ *
+ * Off by default: then an event is one predictable branch. On: each event goes into a ring of the last RS_TRACE_RING ones
+ * and into a running hash. Two simulated runs of one seed must end with the same hash; the first event where the rings
+ * differ is where they parted.
+ */
+#ifndef RINGSPUN_TRACE_H
+#define RINGSPUN_TRACE_H
+
+#include "ringspun/core/base.h"
+
+#define RS_TRACE_RING 1024
+
+typedef enum {
+    RS_TRACE_SPAWN = 1, RS_TRACE_RUN, RS_TRACE_PARK, RS_TRACE_WAKE, RS_TRACE_WAKE_DROPPED, RS_TRACE_FINISH, RS_TRACE_OP,
+    RS_TRACE_COMPLETE, RS_TRACE_CANCEL, RS_TRACE_TIMER, RS_TRACE_FAULT, RS_TRACE_USER
+} rs_trace_kind;
+
+typedef struct {
+    int64_t at_ns;
+    uint64_t subject;
+    int64_t detail;
+    uint32_t kind;
+} rs_trace_event;
+
+typedef struct {
+    bool enabled;
+    uint64_t hash;
+    uint64_t count;
+    rs_trace_event ring[RS_TRACE_RING];
+} rs_trace;
+
+const char *rs_trace_kind_name(uint32_t kind);
+void rs_trace_record(rs_trace *trace, int64_t at_ns, rs_trace_kind kind, uint64_t subject, int64_t detail);
+
+#endif

@@ -1,0 +1,220 @@
+#include "ringspun/flow/accept_queue.h"
+#include "ringspun/ops/platform.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RS_EACH_ACCEPT_QUEUE(machine, queue) RS_EACH_LINKED(&(machine)->accept_queues->all, rs_accept_queue, link, queue)
+
+static int64_t take_kept(rs_machine *machine, const rs_request *request);
+static void drop_kept(rs_machine *machine, int fd);
+
+rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead) {
+    RS_CHECK(request->kind == RS_OP_ACCEPT && ahead > 0);
+    RS_CHECK(rs_accept_queue_fits(machine, request->fd));
+    rs_accept_queue *queue = rs_alloc(sizeof(*queue));
+    *queue = (rs_accept_queue){.request = *request, .ahead = ahead,
+                               .generation = rs_descriptor_generation(machine->descriptors, request->fd)};
+    rs_links_prepend(&machine->accept_queues->all, &queue->link);
+    machine->accept_queues->len++;
+    machine->ops->take_kept = take_kept;
+    machine->ops->drop_kept = drop_kept;
+    return queue;
+}
+
+static void free_accept_queue(rs_machine *machine, rs_accept_queue *queue) {
+    RS_ASSERT(!queue->op && queue->len == 0 && machine->accept_queues->len > 0);
+    rs_links_remove(&machine->accept_queues->all, &queue->link);
+    if (--machine->accept_queues->len == 0) {
+        machine->ops->take_kept = NULL;
+        machine->ops->drop_kept = NULL;
+    }
+    free(queue->results);
+    free(queue);
+}
+
+int64_t rs_accept_queue_take(rs_accept_queue *queue) {
+    RS_CHECK(queue->first + queue->len <= queue->capacity);
+    if (queue->len > 0) {
+        queue->len--;
+        return queue->results[queue->first++];
+    }
+    queue->first = 0;
+    int64_t error = queue->error;
+    queue->error = 0;
+    return error ? error : -EAGAIN;
+}
+
+static bool make_room(rs_accept_queue *queue) {
+    RS_CHECK(queue->first + queue->len <= queue->capacity);
+    if (queue->first + queue->len < queue->capacity) return true;
+    if (queue->len > 0) memmove(queue->results, queue->results + queue->first, sizeof(int64_t) * queue->len);
+    queue->first = 0;
+    if (queue->len < queue->capacity) return true;
+    uint32_t capacity = queue->capacity ? queue->capacity * 2 : 16;
+    int64_t *results = rs_try_realloc(queue->results, sizeof(int64_t) * capacity);
+    if (!results) return false;
+    queue->results = results;
+    queue->capacity = capacity;
+    return true;
+}
+
+static void brought(rs_machine *machine, rs_op *op, int64_t result) {
+    rs_accept_queue *queue = op->context;
+    RS_ASSERT(queue->op == rs_op_id(op));
+    RS_CHECK(result >= 0);
+    if (RS_UNLIKELY(!make_room(queue))) {
+        rs_platform_of(machine)->discard(machine, (int)result);
+        queue->error = RS_NO_MEMORY;
+        rs_accept_queue_stop(machine, queue);
+        return;
+    }
+    RS_CHECK(!queue->left);
+    queue->results[queue->first + queue->len++] = result;
+    rs_descriptor_made(machine, &queue->request, result);
+    rs_list_wake_all(machine, &queue->waiters, 0);
+    if (queue->len >= queue->ahead) rs_accept_queue_stop(machine, queue);
+}
+
+static void ended(rs_machine *machine, rs_op *op, int64_t result) {
+    rs_accept_queue *queue = op->context;
+    RS_ASSERT(queue->op == rs_op_id(op));
+    queue->op = 0;
+    if (result < 0 && result != -ECANCELED) queue->error = result;
+    else if (op->closing) queue->error = -EBADF;
+    rs_list_wake_all(machine, &queue->waiters, 0);
+}
+
+/* The kernel would give its op all that comes, and others none. One that has just come behind another ends here. */
+static void give_way(rs_machine *machine, rs_op *op) {
+    rs_accept_queue *queue = op->context;
+    RS_CHECK(queue->op == rs_op_id(op));
+    queue->shared = true;
+    rs_accept_queue_stop(machine, queue);
+}
+
+static const rs_op_owner accept_queue_owner = {.ended = ended, .brought = brought, .give_way = give_way};
+
+void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
+    RS_CHECK(!queue->left);
+    RS_CHECK(rs_descriptor_generation(machine->descriptors, queue->request.fd) == queue->generation);
+    if (queue->op) return;
+    rs_op *op = rs_op_take(machine->ops, &queue->request);
+    if (RS_UNLIKELY(!op)) {
+        queue->error = RS_NO_MEMORY;
+        return;
+    }
+    RS_CHECK(queue->len == 0 && queue->error == 0);
+    op->owner = &accept_queue_owner;
+    op->context = queue;
+    queue->op = rs_op_id(op);
+    rs_op_launch(machine, op);
+}
+
+bool rs_accept_queue_stop(rs_machine *machine, rs_accept_queue *queue) {
+    if (!queue->op) return false;
+    rs_op *op = rs_op_find(machine->ops, queue->op);
+    RS_CHECK(op != NULL && op->context == queue);
+    rs_op_cancel(machine, op, RS_WAKE_CANCEL);
+    return queue->op != 0;
+}
+
+static void drop_results(rs_machine *machine, rs_accept_queue *queue) {
+    while (queue->len > 0) {
+        int fd = (int)rs_accept_queue_take(queue);
+        RS_CHECK(fd >= 0);
+        rs_descriptor_forget(machine->descriptors, fd);
+        rs_platform_of(machine)->discard(machine, fd);
+    }
+}
+
+void rs_accept_queue_close(rs_machine *machine, rs_accept_queue *queue) {
+    RS_ASSERT(!queue->left && !queue->op && queue->waiters.len == 0);
+    queue->left = true;
+    if (queue->len == 0) free_accept_queue(machine, queue);
+    else if (rs_descriptor_generation(machine->descriptors, queue->request.fd) != queue->generation) {
+        drop_results(machine, queue);
+        free_accept_queue(machine, queue);
+    }
+}
+
+static bool is_of(const rs_machine *machine, const rs_accept_queue *queue, int fd) {
+    return queue->request.fd == fd && rs_descriptor_generation(machine->descriptors, fd) == queue->generation;
+}
+
+int64_t rs_accept_queue_take_any(rs_machine *machine, int fd) {
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
+        if (queue->len == 0 || !is_of(machine, queue, fd)) continue;
+        int64_t result = rs_accept_queue_take(queue);
+        RS_CHECK(result >= 0);
+        if (queue->left && queue->len == 0) free_accept_queue(machine, queue);
+        return result;
+    }
+    return -EAGAIN;
+}
+
+bool rs_accept_queue_has(const rs_machine *machine, int fd) {
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
+        if (queue->len > 0 && is_of(machine, queue, fd)) return true;
+    }
+    return false;
+}
+
+/* As if it were in the kernel's queue. */
+static int64_t take_kept(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(machine->accept_queues->len > 0);
+    if (request->kind == RS_OP_ACCEPT) return rs_accept_queue_take_any(machine, request->fd);
+    bool readable = request->kind == RS_OP_POLL && (request->poll.events & RS_POLL_IN) && rs_accept_queue_has(machine, request->fd);
+    return readable ? RS_POLL_IN : -EAGAIN;
+}
+
+rs_accept_queue *rs_accept_queues_next(const rs_machine *machine, const rs_accept_queue *queue) {
+    if (!machine->accept_queues) return NULL; /* it has not opened */
+    return RS_LINKED(queue ? queue->link.next : machine->accept_queues->all.first, rs_accept_queue, link);
+}
+
+static void drop_kept(rs_machine *machine, int fd) {
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
+        if (queue->request.fd != fd) continue;
+        RS_CHECK(!queue->op);
+        drop_results(machine, queue);
+        if (queue->left) free_accept_queue(machine, queue);
+    }
+}
+
+void rs_accept_queue_close_copies(rs_machine *machine) {
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
+        RS_CHECK(queue->first + queue->len <= queue->capacity);
+        for (; queue->len > 0; queue->len--) rs_platform_of(machine)->discard(machine, (int)queue->results[queue->first++]);
+    }
+}
+
+/* --- the part --- */
+
+/* One op each. */
+static void open_accept_queues(rs_machine *machine) { machine->ops->slab.limit += machine->options.strands_max; }
+
+static void forked(rs_machine *machine, const rs_strand *survivor) {
+    (void)survivor;
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
+        drop_results(machine, queue);
+        queue->op = 0;
+        queue->waiters = (rs_list){0};
+        if (queue->left) free_accept_queue(machine, queue);
+    }
+}
+
+/* With what they hold: nobody takes it any more. */
+static void close_accept_queues(rs_machine *machine) {
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
+        queue->op = 0;
+        drop_results(machine, queue);
+        free_accept_queue(machine, queue);
+    }
+    RS_CHECK(machine->accept_queues->len == 0);
+}
+
+const rs_part rs_accept_queues_part = {
+    .open = open_accept_queues, .forked = forked, .left = close_accept_queues, .close = close_accept_queues,
+};

@@ -1,0 +1,74 @@
+#include "ringspun/core/machine.h"
+#include "ringspun/ops/descriptor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void rs_descriptors_free(rs_descriptors *descriptors) {
+    RS_CHECK(descriptors->owing <= descriptors->capacity);
+    free(descriptors->table);
+    *descriptors = (rs_descriptors){0};
+}
+
+bool rs_descriptors_grow(rs_descriptors *descriptors, int fd) {
+    RS_CHECK(fd >= 0 && (uint32_t)fd >= descriptors->capacity);
+    uint32_t wanted = (uint32_t)fd + 1;
+    uint32_t capacity = descriptors->capacity ? descriptors->capacity : 64;
+    if (wanted > RS_DESCRIPTORS_MAX) return false;
+    while (capacity < wanted) capacity *= 2;
+    rs_descriptor *table = rs_try_realloc(descriptors->table, sizeof(rs_descriptor) * capacity);
+    if (!table) return false;
+    memset(table + descriptors->capacity, 0, sizeof(rs_descriptor) * (capacity - descriptors->capacity));
+    descriptors->table = table;
+    descriptors->capacity = capacity;
+    return true;
+}
+
+void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {
+    rs_descriptor *descriptor = rs_descriptor_get(descriptors, op->request.fd);
+    RS_CHECK(op->next == 0 && op->previous == 0 && descriptor->first != op->index + 1);
+    RS_CHECK((descriptor->first == 0) == (descriptor->last == 0));
+    op->next = 0;
+    op->previous = descriptor->last;
+    if (descriptor->last) rs_op_at(ops, descriptor->last - 1)->next = op->index + 1;
+    else descriptor->first = op->index + 1;
+    descriptor->last = op->index + 1;
+}
+
+void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {
+    rs_descriptor *descriptor = rs_descriptor_get(descriptors, op->request.fd);
+    RS_ASSERT(op->previous ? rs_op_at(ops, op->previous - 1)->next == op->index + 1 : descriptor->first == op->index + 1);
+    RS_CHECK(op->next ? rs_op_at(ops, op->next - 1)->previous == op->index + 1 : descriptor->last == op->index + 1);
+    if (op->previous) rs_op_at(ops, op->previous - 1)->next = op->next;
+    else descriptor->first = op->next;
+    if (op->next) rs_op_at(ops, op->next - 1)->previous = op->previous;
+    else descriptor->last = op->previous;
+    op->next = op->previous = 0;
+}
+
+void rs_descriptor_restore(rs_descriptors *descriptors, int fd, rs_fd_kind kind, bool socket, bool bytes, bool reports_more) {
+    RS_CHECK(!bytes || socket);
+    rs_descriptor *descriptor = rs_descriptor_get(descriptors, fd);
+    descriptor->kind = (uint8_t)kind;
+    descriptor->socket = socket;
+    descriptor->bytes = bytes;
+    descriptor->reports_more = reports_more;
+}
+
+/* --- the part --- */
+
+static void close_table(rs_machine *machine) { rs_descriptors_free(machine->descriptors); }
+
+static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
+    (void)survivor;
+    machine->descriptors->owing = 0;
+    machine->descriptors->closers = (rs_list){0};
+    for (uint32_t fd = 0; fd < machine->descriptors->capacity; fd++) {
+        rs_descriptor *descriptor = &machine->descriptors->table[fd];
+        *descriptor = (rs_descriptor){
+            .kind = descriptor->kind, .socket = descriptor->socket, .bytes = descriptor->bytes,
+            .reports_more = descriptor->reports_more, .generation = descriptor->generation};
+    }
+}
+
+const rs_part rs_descriptors_part = {.forked = forget_ops, .close = close_table};
