@@ -13,7 +13,7 @@ MRuby::Gem::Specification.new("mruby-ringspun") do |spec|
     spec.add_dependency(name, core: name) if build.gems.any? { |gem| gem.name == name }
   end
 
-  engine = File.expand_path("../runtime/ext/ringspun/engine", __dir__)
+  engine = File.expand_path("../engine/src", __dir__)
   sources = Dir[File.join(engine, "**", "*.c")].sort
   raise "mruby-ringspun: no C source in #{engine}" if sources.empty?
 
@@ -25,7 +25,7 @@ MRuby::Gem::Specification.new("mruby-ringspun") do |spec|
     cc.flags << "-O3"
   end
   cc.defines << "_GNU_SOURCE"
-  cc.include_paths << engine << File.dirname(engine)
+  cc.include_paths << engine << File.expand_path("../engine/include", __dir__)
   linker.libraries << "pthread"
   exts = [build.exts.object]
   # Symbols that are known before: mruby 3 can do without, and says whether it does.

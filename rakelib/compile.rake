@@ -8,7 +8,9 @@ EXTENSIONS = {
   "postgres_native" => %w[postgres/ext/ringspun_postgres postgres/lib/ringspun]
 }.freeze
 EXTENSION_DIR = EXTENSIONS.fetch("native").first
-EXTENSION_SOURCES = FileList["#{EXTENSION_DIR}/**/*.{c,h}"]
+# The engine lies behind a link, into which `**` does not go by itself.
+SOURCE_FOLDERS = "{**/,engine/{src,include}/**/}"
+EXTENSION_SOURCES = FileList["#{EXTENSION_DIR}/#{SOURCE_FOLDERS}*.{c,h}"]
 
 def write_if_changed(path, content)
   return if File.exist?(path) && File.read(path) == content
@@ -24,13 +26,13 @@ EXTENSION_BUILDS = EXTENSIONS.map do |name, (sources, library)|
   # mkmf fixes the sources and the flags when it writes the Makefile. This file changes exactly when one of them does, so that the
   # Makefile is written again then, and not at every edit.
   plan = "tmp/extension_plan-#{name}-#{RUBY_VERSION}"
-  write_if_changed(plan, [*FileList["#{sources}/**/*.c"].sort, *extension_flags].join("\n"))
+  write_if_changed(plan, [*FileList["#{sources}/#{SOURCE_FOLDERS}*.c"].sort, *extension_flags].join("\n"))
 
   # The library goes into a folder per Ruby, so that one tree can have the builds of several Rubies.
   extension = Rake::ExtensionTask.new(name) do |ext|
     ext.ext_dir = sources
     ext.lib_dir = "#{library}/#{RUBY_VERSION[/\d+\.\d+/]}"
-    ext.source_pattern = "**/*.{c,h}"
+    ext.source_pattern = "#{SOURCE_FOLDERS}*.{c,h}"
   end
   "tmp/#{extension.platform}/#{name}/#{RUBY_VERSION}".tap do |build|
     file "#{build}/Makefile" => [plan, "#{EXTENSION_DIR}/rooms_makefile.rb"]

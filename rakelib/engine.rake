@@ -1,22 +1,17 @@
 # frozen_string_literal: true
 
+require "etc"
 require "open3"
 require "rake/clean"
 
-# The engine's own tests: C programs, built without any Ruby header in reach. A program prints "N passed, M failed"
+# The engine's own tests: C programs, built by its Makefile without any Ruby header in reach. A program prints "N passed, M failed"
 # and ends with non-zero when M is not 0.
 
-ENGINE_TESTS = FileList["runtime/test/engine/test_*.c"].sort
-# What the tests share (driver, scenes) is linked into each of them, like the engine.
-ENGINE_SOURCES = (FileList["#{EXTENSION_DIR}/engine/**/*.c", "runtime/test/engine/*.c"] - ENGINE_TESTS).sort
-ENGINE_HEADERS = FileList["#{EXTENSION_DIR}/engine/**/*.h", "runtime/test/engine/*.h"]
-SIMULATION = "runtime/test/engine/test_simulation.c"
-URING_FAULTS = "runtime/test/engine/test_uring_faults.c"
+ENGINE_TESTS = FileList["engine/test/test_*.c"].sort
+SIMULATION = "engine/test/test_simulation.c"
+URING_FAULTS = "engine/test/test_uring_faults.c"
 
-ENGINE_FLAGS = %W[
-  -std=c11 -D_GNU_SOURCE -DRS_CHECKED -Wall -Wextra -Werror -O1 -g -pthread -I#{EXTENSION_DIR} -I#{EXTENSION_DIR}/engine
-].freeze
-# The compiler, its flags beside those above, and the command that runs the programs.
+# The compiler, its flags, and the command that runs the programs.
 EngineBuild = Data.define(:compiler, :flags, :runner)
 ENGINE_BUILDS = {
   "plain" => EngineBuild.new("gcc", [], []),
@@ -27,27 +22,14 @@ ENGINE_BUILDS = {
 
 CLEAN.include("tmp/engine")
 
-def engine_object(build, source) = "tmp/engine/#{build}/#{source.pathmap("%n")}.o"
 def engine_program(build, source) = "tmp/engine/#{build}/#{source.pathmap("%n")}"
 def engine_command(build, source) = [*ENGINE_BUILDS.fetch(build).runner, engine_program(build, source)]
 
 ENGINE_BUILDS.each do |build, made|
-  directory "tmp/engine/#{build}"
-
-  (ENGINE_SOURCES + ENGINE_TESTS).each do |source|
-    file engine_object(build, source) => [source, *ENGINE_HEADERS, __FILE__, "tmp/engine/#{build}"] do |target|
-      sh made.compiler, *ENGINE_FLAGS, *made.flags, "-c", source, "-o", target.name, verbose: false
-    end
+  task "engine:#{build}" do
+    sh "make", "--silent", "-j#{Etc.nprocessors}", "-C", "engine", "programs", "BUILD=../tmp/engine/#{build}", "CC=#{made.compiler}",
+       "CFLAGS=-O1 -g", "FLAGS=#{made.flags.join(" ")}", verbose: false
   end
-
-  engine_objects = ENGINE_SOURCES.map { |source| engine_object(build, source) }
-  ENGINE_TESTS.each do |source|
-    file engine_program(build, source) => [engine_object(build, source), *engine_objects] do |target|
-      sh made.compiler, "-pthread", *made.flags, *target.prerequisites, "-o", target.name, verbose: false
-    end
-  end
-
-  multitask "engine:#{build}" => ENGINE_TESTS.map { |source| engine_program(build, source) }
 end
 
 # Runs one program, and returns how many tests it has passed and left out; nil after a failure, which it reports. A program
@@ -64,7 +46,7 @@ def run_engine_program(*command, limit: 300)
 end
 
 def run_engine_programs(build)
-  abort "no test ran: there is no runtime/test/engine/test_*.c" if ENGINE_TESTS.empty?
+  abort "no test ran: there is no engine/test/test_*.c" if ENGINE_TESTS.empty?
 
   counts = ENGINE_TESTS.map { |source| run_engine_program(*engine_command(build, source)) }
   abort "#{counts.count(nil)} of #{counts.size} engine programs failed" if counts.include?(nil)
@@ -92,12 +74,12 @@ desc "The engine's C tests, compiled without any Ruby header"
 test_passes(:c, "engine:plain") { [programs_pass("the engine", "plain")] }
 
 desc "Simulated machines: SEEDS=10000 of them, or the one of SEED=n again"
-test_passes(:sim, engine_program("plain", SIMULATION)) do
+test_passes(:sim, "engine:plain") do
   [seeds_pass("simulated machines", SIMULATION, "plain", ENV.fetch("SEEDS", 10_000))]
 end
 
 desc "io_uring above a kernel that misbehaves: SEEDS=10000 of them, or the one of SEED=n again"
-test_passes(:uring_faults, engine_program("plain", URING_FAULTS)) do
+test_passes(:uring_faults, "engine:plain") do
   [seeds_pass("io_uring faults", URING_FAULTS, "plain", ENV.fetch("SEEDS", 10_000))]
 end
 

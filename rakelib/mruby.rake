@@ -118,8 +118,8 @@ end
 
 # Looks at one file of the gem, without building mruby with that.
 def mruby_syntax(define, file)
-  "gcc -fsyntax-only -Wall -std=gnu11 -D_GNU_SOURCE -DMRB_NO_PRESYM -D#{define} -I#{MRUBY_SRC}/include -I#{EXTENSION_DIR} " \
-    "-I#{EXTENSION_DIR}/engine #{file}"
+  "gcc -fsyntax-only -Wall -std=gnu11 -D_GNU_SOURCE -DMRB_NO_PRESYM -D#{define} -I#{MRUBY_SRC}/include " \
+    "-Iengine/include #{file}"
 end
 
 # The first error of each file that has one, for nobody knows which is compiled first.
@@ -183,7 +183,7 @@ task "mruby:four" => "mruby:plain" do
              errors.map { |name| "#define MRB_SYM__#{name} mrb_intern_lit(mrb, \"#{name}\")\n" }.join)
   sh "#{MRUBY4}/usr/bin/mrbc", "-g", "-Bringspun_mrblib", "-o#{to}/mrblib.c", *Dir["mruby/mrblib/*.rb"].sort, verbose: false
   defines = `sh #{MRUBY4}/usr/bin/mruby-config --cflags`.split.grep(/\A-D/)
-  includes = ["#{to}/include", "#{MRUBY4}/usr/include", EXTENSION_DIR, "#{EXTENSION_DIR}/engine"].map { |folder| "-I#{folder}" }
+  includes = ["#{to}/include", "#{MRUBY4}/usr/include", "engine/include"].map { |folder| "-I#{folder}" }
   sh "gcc", "-O1", "-g", "-Wall", "-std=gnu11", "-D_GNU_SOURCE", *defines, *includes,
      *MRUBY_SOURCES, "mruby/test/host/linked.c", "#{to}/mrblib.c",
      *Dir["tmp/mruby/plain/host/mrbgems/mruby-ringspun/engine/**/*.o"], "#{MRUBY4}/usr/lib/libmruby.a", "-lm", "-lpthread",

@@ -8,7 +8,7 @@ POSTGRES_DIR = "postgres/ext/ringspun_postgres"
 CODEC_SOURCES = FileList["#{POSTGRES_DIR}/codec/*.c"].sort
 CODEC_TESTS = FileList["postgres/test/codec/test_*.c"].sort
 CODEC_FUZZER = "postgres/test/codec/fuzz.c"
-CODEC_COMMON = %W[-std=c11 -Wall -Wextra -Werror -g -I#{POSTGRES_DIR} -Iruntime/test/engine].freeze
+CODEC_COMMON = %W[-std=c11 -Wall -Wextra -Werror -g -I#{POSTGRES_DIR} -Iengine/test -Iengine/include].freeze
 CODEC_CHECKED = (CODEC_COMMON + %w[-O1 -DRS_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=all]).freeze
 # As in the extension of a gem: what bytes of a server do there, without a check or a sanitizer that stops them.
 CODEC_RELEASED = [*CODEC_COMMON, "-O3"].freeze

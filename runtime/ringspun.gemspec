@@ -16,7 +16,9 @@ Gem::Specification.new do |spec|
 
   # No runtime dependency: the engine makes its system calls itself, and the rest is Ruby's standard library.
   spec.files = Dir.chdir(__dir__) do
-    Dir["{CHANGELOG.md,LICENSE,README.md}", "ext/**/*.{c,h,rb}", "lib/**/*.rb", "sig/**/*.rbs"].sort
+    # The engine lies behind a link, into which `**` does not go by itself.
+    Dir["{CHANGELOG.md,LICENSE,README.md}", "ext/{**/,ringspun/engine/{src,include}/**/}*.{c,h,rb}", "lib/**/*.rb",
+        "sig/**/*.rbs"].sort
   end
   spec.require_paths = ["lib"]
   spec.extensions = ["ext/ringspun/extconf.rb"]

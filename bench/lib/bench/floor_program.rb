@@ -8,14 +8,15 @@ module Bench
   # engine_something is linked with Ringspun's engine.
   class FloorProgram
     DIRECTORY = File.join(ROOT, "bench/floor")
-    ENGINE = File.join(ROOT, "runtime/ext/ringspun/engine")
+    ENGINE = File.join(ROOT, "engine")
     SHARED = %w[measure.c measure.h].map { |name| File.join(DIRECTORY, name) }.freeze
     # The extension's own optimisation, for both sides of a comparison.
-    FLAGS = %W[-std=c11 -D_GNU_SOURCE -O3 -pthread -Wall -Wextra -Werror=implicit-function-declaration -I#{ENGINE}].freeze
+    FLAGS = %W[-std=c11 -D_GNU_SOURCE -O3 -pthread -Wall -Wextra -Werror=implicit-function-declaration
+               -I#{ENGINE}/include -I#{ENGINE}/src].freeze
 
     def initialize(name, build_directory: Workspace.build_directory)
       @source = File.join(DIRECTORY, name)
-      @engine = name.start_with?("engine_") ? Dir[File.join(ENGINE, "**/*.c")].sort : []
+      @engine = name.start_with?("engine_") ? Dir[File.join(ENGINE, "src/**/*.c")].sort : []
       @binary = File.join(build_directory, File.basename(name, ".c"))
     end
 
@@ -28,7 +29,7 @@ module Bench
     private
 
     def fresh?
-      used = [@source, *SHARED, *@engine, *Dir[File.join(ENGINE, "**/*.h")]]
+      used = [@source, *SHARED, *@engine, *Dir[File.join(ENGINE, "{src,include}/**/*.h")]]
       File.exist?(@binary) && used.all? { |file| File.mtime(file) <= File.mtime(@binary) }
     end
 

@@ -9,12 +9,13 @@ MESSAGE
 
 # A folder a room.
 FOLDERS = %w[
-  engine engine/core engine/ops engine/flow engine/procs engine/kernel engine/backend engine/backend/uring engine/backend/sim
+  engine/src engine/src/core engine/src/ops engine/src/flow engine/src/procs engine/src/kernel
+  engine/src/backend engine/src/backend/uring engine/src/backend/sim
   binding binding/cruby binding/core binding/io binding/stream binding/sync binding/procs binding/scheduler
 ].freeze
 
 use_our_flags
-$CPPFLAGS << " -I$(srcdir)/engine"
+$CPPFLAGS << " -I$(srcdir)/engine/include -I$(srcdir)/engine/src"
 $CPPFLAGS << " -DRS_CHECKED" if ENV["RINGSPUN_CHECKED"] || ENV["RINGSPUN_SANITIZE"] # RS_CHECK of the engine
 # Each function at the start of a cache line: else a switch costs 60 or 67 ns, by where the linker happens to put it.
 $CFLAGS << " -falign-functions=64"

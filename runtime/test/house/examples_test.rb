@@ -5,7 +5,7 @@ require "digest"
 require "support/servers" # mailer_jobs.rb starts one
 require "tmpdir"
 
-# inputs: examples, runtime/ext, runtime/lib, jobs/lib, postgres/ext, postgres/lib
+# inputs: examples, engine, runtime/ext, runtime/lib, jobs/lib, postgres/ext, postgres/lib
 
 # Every program under examples/ is run, and prints what the comment at its top says; `...` there stands for anything.
 class ExamplesTest < Minitest::Test

@@ -7,7 +7,7 @@ require "rubygems/package"
 require "tmpdir"
 
 # pass: gems
-# inputs: {runtime,jobs,postgres}/*.{gemspec,rb}, *.md, Gemfile, rakelib/gems.rake, */lib, {runtime,postgres}/ext
+# inputs: {runtime,jobs,postgres}/*.{gemspec,rb}, *.md, Gemfile, rakelib/gems.rake, */lib, engine, {runtime,postgres}/ext
 
 # The gems as users get them: built, installed without a registry, and from a Gemfile as README.md says it.
 class GemsTest < Minitest::Test
@@ -15,7 +15,7 @@ class GemsTest < Minitest::Test
 
   ROOT = File.expand_path("../../..", __dir__)
   GEMS = { "runtime" => "ringspun", "jobs" => "ringspun-jobs", "postgres" => "ringspun-postgres" }.freeze
-  COPIED = %w[LICENSE README.md CHANGELOG.md rakelib/gems.rake runtime jobs postgres].freeze
+  COPIED = %w[LICENSE README.md CHANGELOG.md rakelib/gems.rake engine runtime jobs postgres].freeze
 
   PROGRAM = <<~RUBY
     require "ringspun"
@@ -138,11 +138,11 @@ class GemsTest < Minitest::Test
 
   def copy(path)
     from = File.join(ROOT, path)
-    return if !File.file?(from) || path.match?(%r{\A\w+/test/|\.s?o\z})
+    return if path.match?(%r{\A\w+/test/|\A\w+/build/|\.s?o\z}) || !(File.file?(from) || File.symlink?(from))
 
     to = File.join(@clone, path)
     FileUtils.mkdir_p(File.dirname(to))
-    FileUtils.cp(from, to)
+    FileUtils.copy_entry(from, to)
   end
 
   def built(room, name)

@@ -12,10 +12,15 @@ class House
   EXCUSED = File.expand_path("circles.yml", __dir__)
   # By folder, in what folder of it the rooms are. Those of C are named by the last part in what they include.
   INSIDE = {
-    "runtime/ext/ringspun/engine" => "", "runtime/ext/ringspun/binding" => "", "mruby/src" => "",
+    "engine" => "", "runtime/ext/ringspun/binding" => "", "mruby/src" => "",
     "postgres/ext/ringspun_postgres" => "", "runtime/lib" => "ringspun/", "postgres/lib" => "ringspun/postgres/",
     "jobs/lib" => "ringspun/jobs/", "bench/lib" => "bench/"
   }.freeze
+
+  # The folders of a house whose files lie in more than one, as one.
+  PARTS = { "engine" => %w[include/ringspun src] }.freeze
+  # How includes name a house, where not by the last part of its folder.
+  NAMES = { "engine" => "ringspun" }.freeze
 
   def self.all = INSIDE.keys.map { |folder| at(folder) }
 
@@ -38,16 +43,21 @@ class House
   end
 
   def self.texts(folder)
-    paths = Dir.glob("**/*.{c,h,rb}", base: File.join(ROOT, folder)).sort
-    raise ArgumentError, "no file in #{folder}" if paths.empty?
+    texts = PARTS.fetch(folder, [""]).map { |part| texts_in(File.join(ROOT, folder, part)) }.reduce(:merge)
+    raise ArgumentError, "no file in #{folder}" if texts.empty?
 
-    paths.to_h { |path| [path, File.read(File.join(ROOT, folder, path))] }
+    texts.sort.to_h
   end
+
+  def self.texts_in(path)
+    Dir.glob("**/*.{c,h,rb}", base: path).to_h { |file| [file, File.read(File.join(path, file))] }
+  end
+  private_class_method :texts_in
 
   def circles
     ruby = @texts.select { |path, _| path.end_with?(".rb") }
     c = @texts.except(*ruby.keys)
-    @circles ||= Circles.new({ **Rooms.new(File.basename(@folder), [], c).arrows, **RubyArrows.new(ruby).to_h })
+    @circles ||= Circles.new({ **Rooms.new(NAMES.fetch(@folder, File.basename(@folder)), [], c).arrows, **RubyArrows.new(ruby).to_h })
   end
 
   # @return [Array<String>] what is against the rules: arrows that close a circle, and excuses that nobody needs

@@ -79,13 +79,23 @@ class Seam
 
   def errors
     @errors ||= Dir.mktmpdir do |copy|
-      FileUtils.cp_r(File.join(@folder, "."), copy)
-      Dir.glob("engine/**/*.h", base: copy) do |header|
+      copy_into(copy)
+      Dir.glob("engine/{include,src}/**/*.h", base: copy) do |header|
         path = File.join(copy, header)
         File.write(path, self.class.with_constant_members(File.read(path)))
       end
       errors_in(copy)
     end
+  end
+
+  # The engine lies behind a link.
+  def copy_into(copy)
+    FileUtils.cp_r(Dir[File.join(@folder, "*")], copy)
+    link = File.join(copy, "engine")
+    return unless File.symlink?(link)
+
+    FileUtils.rm(link)
+    FileUtils.cp_r(File.realpath(File.join(@folder, "engine")), copy)
   end
 
   # With a compiler for each processor.
@@ -97,7 +107,7 @@ class Seam
 
   def compile(copy, part)
     Open3.capture2e({ "LC_ALL" => "C" }, "gcc", "-fsyntax-only", "-fmax-errors=0", "-w", "-std=gnu11", "-D_GNU_SOURCE", "-I.",
-                    "-Iengine", *@flags, *part, chdir: copy).first
+                    "-Iengine/include", "-Iengine/src", *@flags, *part, chdir: copy).first
   end
 
   WHERE = /\A(?:\.\/)?([^:]+):\d+:\d+: error: /

@@ -130,7 +130,7 @@ class SeamTest < Minitest::Test
 
   def seam_over(source, header, own = "")
     Dir.mktmpdir do |folder|
-      { "engine/room/thing.h" => header, "binding/room/bad.c" => "#include \"binding/own.h\"\n#{source}",
+      { "engine/include/room/thing.h" => header, "binding/room/bad.c" => "#include \"binding/own.h\"\n#{source}",
         "binding/own.h" => "#include \"room/thing.h\"\n#{own}" }.each do |name, text|
         FileUtils.mkdir_p(File.dirname(path = File.join(folder, name)))
         File.write(path, text)

@@ -1,30 +1,31 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require_relative "rooms"
+require_relative "houses"
 
 # The tree's own rules. Needs neither the extension nor test_helper, so that it can judge a tree that does not build.
 class TidyTest < Minitest::Test
   ROOT = File.expand_path("../../..", __dir__)
   EXTENSION = File.join(ROOT, "runtime/ext/ringspun")
-  ENGINE = File.join(EXTENSION, "engine")
-  DOOR = File.join(ENGINE, "engine.h")
+  ENGINE = File.join(ROOT, "engine")
+  DOOR = File.join(ENGINE, "include/ringspun/engine.h")
+  ENGINES = "engine/{include,src}/**/*"
   TEXTS = %w[c h rb rake rbs sh md yml gemspec].freeze
   # A hint to look for a second idea in a file, never a reason to split one.
   LINES_MANY = 600
 
   def self.glob(pattern) = Dir.glob(File.join(ROOT, pattern)).sort
 
-  ALL = (glob("{.ci,bench,bin,docs,examples,jobs,mruby,postgres,rakelib,runtime}/**/*.{#{TEXTS.join(",")}}") +
+  ALL = (glob("{.ci,bench,bin,docs,engine,examples,jobs,mruby,postgres,rakelib,runtime}/**/*.{#{TEXTS.join(",")}}") +
          glob("{bin/*,.ci/*,*.md,Gemfile,Rakefile}")).select { |path| File.file?(path) }.freeze
 
   def test_there_is_something_to_judge
-    refute_empty glob("runtime/ext/ringspun/engine/**/*.h")
+    refute_empty glob("#{ENGINES}.h")
     refute_empty glob("runtime/lib/**/*.rb")
   end
 
   def test_the_engine_includes_nothing_but_itself_and_the_system
-    offences = each_include("runtime/ext/ringspun/engine/**/*.{c,h}") do |path, form, header|
+    offences = each_include("#{ENGINES}.{c,h}") do |path, form, header|
       next "the engine knows no Ruby" if header.match?(%r{\bruby\b|binding/})
 
       "does not resolve inside engine/" if form == '"' && !inside_engine?(path, header)
@@ -41,8 +42,8 @@ class TidyTest < Minitest::Test
 
   def test_an_include_past_the_engines_own_header_is_found_however_it_is_named
     path = File.join(EXTENSION, "binding/sync/a.c")
-    past = %w[engine/core/link.h ops/op.h ../../engine/core/base.h]
-    others = %w[engine/engine.h engine.h binding/core/core.h sync.h ringspun.h errno.h]
+    past = %w[ringspun/core/link.h kernel/op_table.h engine/src/kernel/op_table.h ../../engine/include/ringspun/core/base.h]
+    others = %w[ringspun/engine.h engine/include/ringspun/engine.h binding/core/core.h sync.h ringspun.h errno.h]
     assert_equal past, (past + others).select { |header| past_the_door(path, header) }
   end
 
@@ -119,20 +120,20 @@ class TidyTest < Minitest::Test
   end
 
   def test_the_engines_tests_know_no_ruby
-    assert_empty(each_include("runtime/test/engine/*.{c,h}") do |_path, _form, header|
+    assert_empty(each_include("engine/test/*.{c,h}") do |_path, _form, header|
       "the engine's tests know no Ruby" if header.match?(%r{\bruby\b|binding/})
     end)
   end
 
   def test_a_look_at_includes_where_no_file_is_fails
-    assert_raises(Minitest::Assertion) { each_include("runtime/test/engine/*.cc") { nil } }
+    assert_raises(Minitest::Assertion) { each_include("engine/test/*.cc") { nil } }
   end
 
   # A kind's place among the others means nothing; what several kinds have in common is a column of their table.
   KINDS_IN_ORDER = /[<>]=?\s*RS_OP_(?!KINDS\b)|\bRS_OP_\w+\s*[<>]/
 
   def test_nobody_compares_kinds_of_ops_by_their_order
-    assert_empty offending_lines(glob("runtime/{ext,test}/**/*.{c,h}"), KINDS_IN_ORDER), "ask a column of engine/ops/op_kinds.h"
+    assert_empty offending_lines(glob("{engine,runtime/{ext,test}}/**/*.{c,h}"), KINDS_IN_ORDER), "ask a column of ringspun/ops/op_kinds.h"
   end
 
   def test_a_comparison_of_kinds_by_their_order_is_found
@@ -149,7 +150,7 @@ class TidyTest < Minitest::Test
 
   def test_only_kernel_and_backends_know_the_system
     rooms = "{,core/,ops/,flow/,procs/}"
-    found = each_include("runtime/ext/ringspun/engine/#{rooms}*.{c,h}") { |_, form, header| of_system(form, header) }
+    found = each_include("engine/{include/ringspun,src}/#{rooms}*.{c,h}") { |_, form, header| of_system(form, header) }
     assert_empty found
   end
 
@@ -172,7 +173,7 @@ class TidyTest < Minitest::Test
   end
 
   def test_every_header_of_the_engine_starts_with_its_comment
-    silent = glob("runtime/ext/ringspun/engine/**/*.h").reject { |path| File.read(path).match?(%r{\A\s*/[*/]}) }
+    silent = glob("#{ENGINES}.h").reject { |path| File.read(path).match?(%r{\A\s*/[*/]}) }
     assert_empty names(silent), "a header's first comment says who owns what and from which thread it may be called"
   end
 
@@ -300,7 +301,7 @@ class TidyTest < Minitest::Test
   def gem_of(library) = GEMS.fetch(library) { library[%r{\A[^/]+}].tr("_", "-") }
 
   def inside_engine?(path, header)
-    [File.dirname(path), ENGINE].any? do |folder|
+    [File.dirname(path), "#{ENGINE}/include", "#{ENGINE}/src"].any? do |folder|
       target = File.expand_path(header, folder)
       target.start_with?("#{ENGINE}/") && File.exist?(target)
     end
@@ -308,18 +309,19 @@ class TidyTest < Minitest::Test
 
   # Where a compiler looks for it, in that order.
   def past_the_door(path, header)
-    candidates = [File.dirname(path), EXTENSION, ENGINE].map { |folder| File.expand_path(header, folder) }
-    found = candidates.find { |candidate| File.exist?(candidate) }
-    "a binding includes engine/engine.h alone" if found&.start_with?("#{ENGINE}/") && found != DOOR
+    folders = [File.dirname(path), EXTENSION, "#{ENGINE}/include", "#{ENGINE}/src"]
+    found = folders.map { |folder| File.expand_path(header, folder) }.find { |candidate| File.exist?(candidate) }
+    found &&= File.realpath(found) # the engine lies behind a link as well
+    "a binding includes ringspun/engine.h alone" if found&.start_with?("#{ENGINE}/") && found != DOOR
   end
 
   def found_above(house, rooms)
-    found = Rooms.new(house, rooms, texts_of(house))
+    found = Rooms.new(House::NAMES.fetch(house, house), rooms, texts_of(house))
     assert_empty found.strangers, "no room has it"
     found.above.transform_keys { |path| "#{house}/#{path}" }
   end
 
-  def texts_of(house) = texts_in("runtime/ext/ringspun/#{house}")
+  def texts_of(house) = house == "engine" ? House.texts("engine") : texts_in("runtime/ext/ringspun/#{house}")
 
   # By their names in the folder.
   def texts_in(folder)
@@ -365,7 +367,7 @@ Minitest.after_run do
   puts "longer than #{TidyTest::LINES_MANY} lines: #{long.map { |path, lines| "#{path} (#{lines})" }.join(", ")}" if long.any?
 
   asserts = TidyTest::ROOMS["engine"].map do |room|
-    code = TidyTest.glob("runtime/ext/ringspun/engine/#{room}{.c,/**/*.{c,h}}").map { |path| File.read(path) }.join
+    code = TidyTest.glob("engine/{src,include/ringspun}/#{room}{.c,/**/*.{c,h}}").map { |path| File.read(path) }.join
     format("%s %.2f", room, code.scan(/^ .*\bRS_(?:ASSERT|CHECK)\(/).size.fdiv(code.scan(/^#{Rooms::FUNCTION}/o).size))
   end
   puts "asserts a function of the engine: #{asserts.join(", ")}"

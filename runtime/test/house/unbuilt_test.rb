@@ -53,11 +53,13 @@ class UnbuiltTest < Minitest::Test
 
   # Without one of its rooms a library would be made that nobody can load.
   def test_a_folder_without_sources_is_not_built
-    FileUtils.cp_r(EXT, source = File.join(@root, "ext"))
-    FileUtils.rm(Dir[File.join(source, "{engine/kernel,binding/sync}/*.c")])
+    FileUtils.mkdir_p(source = File.join(@root, "ext"))
+    FileUtils.cp_r(Dir[File.join(EXT, "{*.rb,*.h,binding}")], source)
+    FileUtils.cp_r(File.realpath(File.join(EXT, "engine")), source)
+    FileUtils.rm(Dir[File.join(source, "{engine/src/kernel,binding/sync}/*.c")])
     output, status = Open3.capture2e(RbConfig.ruby, File.join(source, "extconf.rb"), chdir: @root)
     refute_predicate status, :success?
-    assert_includes output.lines, "ringspun: no C source in engine/kernel, binding/sync of #{source}\n"
+    assert_includes output.lines, "ringspun: no C source in engine/src/kernel, binding/sync of #{source}\n"
     refute_path_exists File.join(@root, "Makefile")
   end
 
