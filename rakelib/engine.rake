@@ -4,8 +4,8 @@ require "etc"
 require "open3"
 require "rake/clean"
 
-# The engine's own tests: C programs, built by its Makefile without any Ruby header in reach. A program prints "N passed, M failed"
-# and ends with non-zero when M is not 0.
+# The engine's own tests: C programs, built by its Makefile without any Ruby header in reach. A program prints
+# "N passed, M failed" and ends with non-zero when M is not 0.
 
 ENGINE_TESTS = FileList["engine/test/test_*.c"].sort
 SIMULATION = "engine/test/test_simulation.c"
@@ -27,8 +27,8 @@ def engine_command(build, source) = [*ENGINE_BUILDS.fetch(build).runner, engine_
 
 ENGINE_BUILDS.each do |build, made|
   task "engine:#{build}" do
-    sh "make", "--silent", "-j#{Etc.nprocessors}", "-C", "engine", "programs", "BUILD=../tmp/engine/#{build}", "CC=#{made.compiler}",
-       "CFLAGS=-O1 -g", "FLAGS=#{made.flags.join(" ")}", verbose: false
+    sh "make", "--silent", "-j#{Etc.nprocessors}", "-C", "engine", "programs", "BUILD=../tmp/engine/#{build}",
+       "CC=#{made.compiler}", "CFLAGS=-O1 -g", "FLAGS=#{made.flags.join(" ")}", verbose: false
   end
 end
 

@@ -57,7 +57,8 @@ class House
   def circles
     ruby = @texts.select { |path, _| path.end_with?(".rb") }
     c = @texts.except(*ruby.keys)
-    @circles ||= Circles.new({ **Rooms.new(NAMES.fetch(@folder, File.basename(@folder)), [], c).arrows, **RubyArrows.new(ruby).to_h })
+    name = NAMES.fetch(@folder, File.basename(@folder))
+    @circles ||= Circles.new({ **Rooms.new(name, [], c).arrows, **RubyArrows.new(ruby).to_h })
   end
 
   # @return [Array<String>] what is against the rules: arrows that close a circle, and excuses that nobody needs
