@@ -4,6 +4,7 @@
 #include "client/lists.h"
 #include "client/params.h"
 #include "client/serve.h"
+#include "client/statement_cache.h"
 #include "client/stuck.h"
 #include "client/window.h"
 

@@ -10,8 +10,4 @@ void rpg_ask_flight(rpg_lane *lane);
 /* What may be sent is loaded into it. */
 void rpg_load_flight(rpg_lane *lane);
 
-/* The Statement of that SQL, with what its parameters say of their types; the one that was used longest ago is forgotten for it. May
- * raise. */
-VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql, VALUE declared);
-
 #endif
