@@ -14,17 +14,11 @@ class Circles
     circling.map { |file| circling.select { |other| reached[file].key?(other) && reached[other].key?(file) }.sort }.uniq.sort
   end
 
-  # @param excused [Array<Array(String, String)>] arrows, each from one file to another
+  # @param pairs [Array<Array(String, String)>] arrows, each from one file to another
   # @return [Circles] without these
-  def without(excused)
-    gone = excused.to_h { |pair| [pair, true] }
+  def without(pairs)
+    gone = pairs.to_h { |pair| [pair, true] }
     Circles.new(@arrows.to_h { |file, uses| [file, uses.reject { |to, _| gone.key?([file, to]) }] })
-  end
-
-  # @return [Array<Array(String, String)>] those of the excused arrows that are gone, or close no circle any more
-  def needless(excused)
-    rest = without(excused)
-    excused.reject { |from, to| targets(from).include?(to) && rest.reaches?(to, from) }
   end
 
   # @return [Array<Array(String, String)>] arrows that run back in an order of the files that has few of them: without these there

@@ -3,17 +3,10 @@
 require "minitest/autorun"
 require_relative "houses"
 
-# No circle of files, in a room or between rooms, but for those that are listed with their reasons. Needs neither the extensions
-# nor test_helper.
+# No circle of files, in a room or between rooms. Needs neither the extensions nor test_helper.
 class CirclesTest < Minitest::Test
   House.all.each do |house|
     define_method("test_no_circle_of_files_in_#{house.folder}") { assert_empty house.faults, "see rake house:circles" }
-  end
-
-  def test_the_list_excuses_known_houses_each_for_a_reason
-    entries = YAML.load_file(House::EXCUSED)
-    assert_empty entries.map { |entry| entry["house"] } - House::INSIDE.keys
-    assert_empty entries.reject { |entry| entry["because"].to_s.size > 20 && entry["arrows"].any? }
   end
 
   def test_a_circle_of_files_of_c_is_found_by_calls_and_by_tables
@@ -71,22 +64,6 @@ class CirclesTest < Minitest::Test
     assert_match(/requir/, faults(texts.merge("j/a.rb" => "require 'j'")).join)
   end
 
-  def test_an_excuse_that_is_gone_or_closes_no_circle_is_a_fault
-    texts = { "a.rb" => "class A; def x = B.new; end", "b.rb" => "class B; def x = [A, C]; end", "c.rb" => "class C; end" }
-    assert_empty faults(texts, [%w[a b]])
-    assert_empty faults(texts, [%w[b a]])
-    assert_match(/\Ab -> c: needs no excuse/, faults(texts, [%w[a b], %w[b c]]).join)
-    assert_match(/\Ac -> a: needs no excuse/, faults(texts, [%w[a b], %w[c a]]).join)
-    assert_match(/\Aa -> d: needs no excuse/, faults(texts, [%w[b a], %w[a d]]).join)
-  end
-
-  def test_a_circle_beside_an_excused_one_is_found
-    texts = { "a.rb" => "class A; def x = B.new; end", "b.rb" => "class B; def x = [A, C]; end", "c.rb" => "class C < B; end" }
-    assert_equal 1, faults(texts, [%w[a b]]).size
-    assert_equal 1, faults(texts, [%w[b c]]).size
-    assert_empty faults(texts, [%w[a b], %w[c b]])
-  end
-
   def test_few_arrows_run_back
     all = %w[a b c d e].permutation(2).select { |from, to| from > to }
     circles = Circles.new(%w[a b c d e].to_h { |from| [from, all.select { |one, _| one == from }.to_h { |_, to| [to, [to]] }] })
@@ -103,5 +80,5 @@ class CirclesTest < Minitest::Test
 
   private
 
-  def faults(texts, excused = []) = House.new("engine", texts).faults(excused)
+  def faults(texts) = House.new("engine", texts).faults
 end

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "yaml"
 require_relative "circles"
 require_relative "rooms"
 require_relative "ruby_arrows"
@@ -8,8 +7,6 @@ require_relative "ruby_arrows"
 # A folder whose files are to use each other without a circle. Its rooms are the folders in it, each with the file of its name.
 class House
   ROOT = File.expand_path("../../..", __dir__)
-  # What is excused, each with its reason. Nothing is added there.
-  EXCUSED = File.expand_path("circles.yml", __dir__)
   # By folder, in what folder of it the rooms are. Those of C are named by the last part in what they include.
   INSIDE = {
     "engine" => "", "runtime/ext/ringspun/binding" => "", "mruby/src" => "",
@@ -26,13 +23,6 @@ class House
 
   # Each is read once by all that judge it.
   def self.at(folder) = (@at ||= {})[folder] ||= new(folder)
-
-  # An entry of the list is of one house, and its arrows look like "from -> to".
-  #
-  # @return [Array<Array(String, String)>]
-  def self.excused(folder, entries = YAML.load_file(EXCUSED))
-    entries.select { |entry| entry["house"] == folder }.flat_map { |entry| entry["arrows"].map { |arrow| arrow.split(" -> ") } }
-  end
 
   attr_reader :folder
 
@@ -61,11 +51,8 @@ class House
     @circles ||= Circles.new({ **Rooms.new(name, [], c).arrows, **RubyArrows.new(ruby).to_h })
   end
 
-  # @return [Array<String>] what is against the rules: arrows that close a circle, and excuses that nobody needs
-  def faults(excused = House.excused(@folder))
-    new = circles.without(excused).back.map { |from, to| "#{show(from, to)} closes a circle" }
-    new + circles.needless(excused).map { |from, to| "#{from} -> #{to}: needs no excuse any more, take it out of circles.yml" }
-  end
+  # @return [Array<String>] what is against the rules: arrows that close a circle
+  def faults = circles.back.map { |from, to| "#{show(from, to)} closes a circle" }
 
   # What is one thing, to be removed whole, is a file that programs require and the folder of its name.
   #
@@ -91,7 +78,7 @@ class House
      ["all", files.size, *counts { true }]]
   end
 
-  # @return [String] the table, but for rooms of one file, and the arrows that run back as they would stand in the list
+  # @return [String] the table, but for rooms of one file, and the arrows that run back
   def report
     lines = table.reject { |_, files| files == 1 }.map do |room, *counts, circles|
       format("%-18s %5d %7d %5d   %s", room, *counts, circles.join(" "))

@@ -6,6 +6,7 @@ require_relative "startup/failures"
 require_relative "startup/greeting"
 require_relative "startup/keepalive"
 require_relative "startup/server_role"
+require_relative "startup/session"
 require_relative "startup/transport"
 
 module Ringspun
@@ -15,30 +16,6 @@ module Ringspun
     #
     # @api private
     class Startup
-      # A connection that is ready.
-      #
-      # @!attribute [r] stream
-      #   @return [Stream] nothing of which has been read after the first ReadyForQuery
-      # @!attribute [r] host
-      #   @return [Options::Host] with the address that it has come to
-      # @!attribute [r] encrypted
-      #   @return [Boolean]
-      # @!attribute [r] settings
-      #   @return [Hash{String => String}] what the server has said of itself: server_version, TimeZone, ...
-      # @!attribute [r] process
-      #   @return [Integer, nil] that of the server; nil: it cannot be asked to cancel
-      # @!attribute [r] key
-      #   @return [String, nil] which must be known to cancel
-      # @!attribute [r] version
-      #   @return [Integer] of the protocol
-      # @!attribute [r] status
-      #   @return [String] "I": no transaction is open
-      Session = Data.define(:stream, :host, :encrypted, :settings, :process, :key, :version, :status) do
-        # Without the key, by which anybody could cancel.
-        def inspect = "#<#{self.class} #{host} process=#{process}#{" TLS" if encrypted}>"
-        alias_method :to_s, :inspect
-      end
-
       # May switch strands.
       #
       # @param options [Options]
