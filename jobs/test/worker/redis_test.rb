@@ -73,6 +73,17 @@ class WorkerRedisTest < RedisCase
     assert_operator times.each_cons(2).map { |one, other| other - one }.min, :<, 1
   end
 
+  # The limit is half of what passes until the next look at a queue that is full.
+  def test_the_end_of_a_job_lets_the_next_one_of_its_queue_begin
+    times = []
+    on("note") { times << now && sleep(0.05) } # by then the worker has seen that the queue is full
+    with_worker(limits: { "default" => 1 }) do
+      10.times { push("note") }
+      until_done(10)
+    end
+    assert_operator times.each_cons(2).map { |one, other| other - one }.min, :<, 0.25
+  end
+
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
   def test_one_after_the_other
