@@ -143,7 +143,7 @@ debian_prepare() {
 }
 
 # debian_source FOLDER SUITE PACKAGE: fetches a source package into that folder, and installs nothing. An archive may have lost
-# what its list still names as the newest; then it is the one before.
+# what its list still names as the newest; then it is the one before, and the file `lost` has the versions that were newer.
 debian_source() {
   local folder=$1 suite=$2 package=$3 version
   mkdir -p "$folder/lists/partial"
@@ -157,9 +157,15 @@ debian_source() {
     cd "$folder" && apt-get "${options[@]}" update >&2 || exit
     for version in $(apt-cache "${options[@]}" showsrc "$package" | sed -n 's/^Version: //p' | sort -rV); do
       apt-get "${options[@]}" source --download-only "$package=$version" >&2 && exit
+      printf '%s\n' "$version" >>lost
     done
     exit 1
   )
+}
+
+# debian_say_lost FOLDER PACKAGE: after debian_source.
+debian_say_lost() {
+  [[ ! -e $1/lost ]] || say "The mirror has lost $2 $(tr '\n' ' ' <"$1/lost")which its list names, so it is an older one."
 }
 
 debian_update() {

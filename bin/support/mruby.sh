@@ -20,6 +20,7 @@ fetch_mruby() {
   mkdir -p "$root/tmp/mruby"
   debian_source "$folder" trixie mruby 2>"$folder/errors" ||
     { cat "$folder/errors" >&2 && die "the source of mruby cannot be fetched. MRUBY_SRC may name one that is here."; }
+  debian_say_lost "$folder" mruby
   tar -xzf "$folder"/mruby_*.orig.tar.gz -C "$root/tmp/mruby"
   mv "$root"/tmp/mruby/mruby-* "$root/tmp/mruby/source"
 }

@@ -87,6 +87,7 @@ fetch_ruby() {
   say "Fetching the source of $package from Debian's $suite"
   debian_source "$folder" "$suite" "$package" 2>"$folder/errors" ||
     { cat "$folder/errors" >&2 && die "the source of $package cannot be fetched; see above. RINGSPUN_RUBY may name a Ruby that is here."; }
+  debian_say_lost "$folder" "$package"
   tar -xf "$folder/$package"_*.orig.tar.xz -C "$folder"
   tar -xf "$folder/$package"_*.debian.tar.xz -C "$folder"
   mv "$folder"/ruby-*/ "$folder/source"

@@ -80,6 +80,7 @@ class SetupBesideTest < Minitest::Test
     _, err, status = run_setup
     assert_predicate status, :success?, err
     assert_match(%r{/3\.3\.8-1-}, chosen)
+    assert_match(/^The mirror has lost ruby3\.3 3\.3\.8-2 which its list names, so it is an older one\.$/, err)
   end
 
   def test_a_ruby_that_does_not_build_leaves_one_sentence_and_nothing_else
