@@ -10,9 +10,8 @@ built_folder="$cache/ruby"
 # By name, as in tmp/setup: the source package and the suite.
 declare -A source_of=([ruby]="ruby3.3 trixie" [ruby-matrix]="ruby3.4 experimental")
 
-# Without documentation, which takes as long as the rest, without what needs one more library, and without the extensions of Ruby's
-# own tests, which are more than all others; "+" stands for those that are left out anyway.
-configure_options=(--disable-install-doc --without-gmp "--with-out-ext=+,-test-*")
+# Without documentation, which takes as long as the rest, and without what needs one more library.
+configure_options=(--disable-install-doc --without-gmp)
 
 # What it is built with, beside what each C program needs. Of a system that shares the cache, or was cleared, they may be missing;
 # where they are installed it need not be built again.

@@ -16,7 +16,8 @@ provide() {
     if builds_ruby "$name"; then
       built+=("$name")
       missing+=($(missing_build_tools))
-      add_step 270 "build a Ruby for this clone and others into $built_folder; the system keeps what it has"
+      # Much of it is for one processor: configure, and the largest files at the end.
+      add_step 600 "build a Ruby for this clone and others into $built_folder; the system keeps what it has"
     else
       refuse_ruby "$name"
       of_rubies+=(${packages[$name]})
