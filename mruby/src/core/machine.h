@@ -1,8 +1,8 @@
 /* machine: a Ringspun::Machine and its strands, as far as all rooms know them.
  *
  * A machine belongs to one mrb_state, and opens at its first use. It is the data of an object, which a variable of the module has while
- * the machine is the current one. Behind it lies what other rooms keep for it (part.h). A strand is the data of its handle, Strand; that
- * of a strand without a handle is its work's (rsm_work). The engine's strand points to it, until the strand ends.
+ * the machine is the current one. Behind it lies what other rooms keep for it (part.h). A strand is the data of its handle; one without
+ * a handle is memory of the work that it does (rsm_work). The engine's strand points to it, until the strand ends.
  */
 #ifndef RINGSPUN_MRUBY_MACHINE_H
 #define RINGSPUN_MRUBY_MACHINE_H
