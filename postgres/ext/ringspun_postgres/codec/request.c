@@ -56,12 +56,23 @@ void rpg_put_parse(rpg_out *out, rpg_span name, rpg_span sql, const uint32_t *ty
     rpg_end(out, begun);
 }
 
+static uint8_t *store_span(uint8_t *at, rpg_span span) {
+    if (span.len > 0) memcpy(at, span.bytes, span.len);
+    return at + span.len;
+}
+
+/* In one piece, for each statement has one. */
 size_t rpg_begin_bind(rpg_out *out, rpg_span statement, rpg_span params, uint16_t columns) {
-    size_t begun = rpg_begin(out, 'B');
-    rpg_put_u8(out, 0); /* the portal has no name */
-    put_span(out, statement);
-    rpg_put_bytes(out, params.bytes, params.len);
-    rpg_put_u16(out, columns);
+    size_t begun = out->len + 1;
+    uint8_t *at = rpg_out_room(out, 1 + 4 + 1 + statement.len + 1 + params.len + 2);
+    if (!at) return begun;
+    *at = 'B';
+    at += 1 + 4;
+    *at++ = 0; /* the portal has no name */
+    at = store_span(at, statement);
+    *at++ = 0;
+    at = store_span(at, params);
+    rpg_store_u16(at, columns);
     return begun;
 }
 
