@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
+# The config, storage and enqueuer of a process.
+
 module Ringspun
-  # The config, storage and enqueuer of a process.
   module Jobs
     @building = Thread::Mutex.new
 

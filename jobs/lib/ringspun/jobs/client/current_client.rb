@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
+# The client by which a process enqueues.
+
 module Ringspun
-  # The client by which a process enqueues.
   module Jobs
     class << self
       # @api private

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
+# The methods that enqueue jobs of any class.
+
 module Ringspun
-  # The methods that enqueue jobs of any class.
   module Jobs
     class << self
       # Enqueues a job. May switch strands.

@@ -2,9 +2,10 @@
 
 require_relative "config"
 
+# What the module Sidekiq has of the settings.
+
 module Ringspun
   module Jobs
-    # What the module has of the settings.
     module Sidekiq
       class << self
         # @return [Config]
