@@ -25,7 +25,11 @@ class JobsRequiresTest < Minitest::Test
         reader.close
         [$stdout, $stderr].each { |io| io.reopen(writer) }
         names.each do |name|
-          require name
+          begin
+            require name
+          rescue Ringspun::Jobs::ConfigError => error
+            raise unless error.message.include?("for which ringspun/jobs/sidekiq stands in") # what such a file is for
+          end
           puts "looked at #{name}"
         end
       rescue LoadError, StandardError => error
