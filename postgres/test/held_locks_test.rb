@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "postgres_helper"
+require "pg"
 
 # Callers that hold a lock and ask the pool meanwhile, themselves or by others, beside statements that wait for that lock: nobody
 # waits for somebody who waits for him. Gates and the server's own view decide when each goes on.
@@ -105,6 +106,25 @@ class PostgresHeldLocksTest < Minitest::Test
         slow.terminate
         assert_raises(Ringspun::TerminatedError) { slow.await }
         look { |other| await(machine) { running(other).empty? } } # for the server's next test
+      end
+    end
+  end
+
+  # A server reads its own tables as a connection begins, and waits for who locks them.
+  def test_a_connection_that_begins_waits_for_a_lock_of_the_server_as_others_do
+    url = "postgres://ringspun@/postgres?host=#{Servers.postgres.folder}"
+    PG.connect(url) do |holder|
+      PG.connect(url) do |watcher|
+        holder.exec("begin; lock table pg_catalog.pg_db_role_setting in access exclusive mode")
+        Ringspun.run do |machine|
+          pool = Postgres::Pool.new(url)
+          asking = Array.new(3) { |number| machine.spin { pool.query_value("select $1::int", number) } }
+          await(machine) { watcher.exec("select 1 from pg_locks where not granted").any? || asking.none?(&:alive?) }
+          holder.exec("rollback")
+          assert_equal [0, 1, 2], machine.await(asking)
+        ensure
+          pool.close
+        end
       end
     end
   end

@@ -12,7 +12,10 @@ module Ringspun
 
       # How long a statement waits for a lock.
       BOUND = "show lock_timeout"
-      private_constant :TERMINATE, :BOUND
+
+      # Seconds for which one lives whose waits for locks should be short, and are not.
+      UNBOUNDED_LIFE = 10
+      private_constant :TERMINATE, :BOUND, :UNBOUNDED_LIFE
 
       # What {CancelRequest} needs to know of the connection.
       attr_reader :session
@@ -47,9 +50,9 @@ module Ringspun
         lane.observers = config.observers
         lane.machine = Machine.current
         lane.settings = session.settings
-        lane.live(config.max_lifetime * (0.9 + (rand / 5)))
+        lane.live(life_of(config, shared && !bounded))
         lane.thread = Thread.current
-        try(lane, config) if shared
+        try(lane, config, bounded) if shared
         lane.types = config.types
         lane.decoders = config.types.decoders(lane)
         ready = lane
@@ -57,12 +60,17 @@ module Ringspun
         lane&.close unless ready
       end
 
-      # What waits for a lock would hold up all that comes behind it. A pooler may refuse what it does not know.
+      # What waits for a lock would hold up all that comes behind it. A pooler may refuse what it does not know. A server reads its own
+      # tables as a connection begins, where a lock may keep it longer than that.
       #
       # @return [Array(Startup::Session, Boolean)] and whether waits for locks are short
       def self.begin_session(config, shared)
         bounded = shared && config.sharing.bounded?
         [Startup.connect(config.options, bounded ? { "lock_timeout" => LOCK_TIMEOUT.to_s } : {}), bounded]
+      rescue LockNotAvailable
+        raise unless bounded
+
+        [Startup.connect(config.options), false]
       rescue ServerError => error
         raise unless bounded && error.primary.to_s.match?(/startup parameter|lock_timeout/)
 
@@ -71,10 +79,17 @@ module Ringspun
       end
       private_class_method :begin_session
 
+      # The next one may be bounded, where the pool is.
+      def self.life_of(config, unbounded)
+        seconds = config.max_lifetime * (0.9 + (rand / 5))
+        unbounded && config.sharing.bounded? ? [seconds, UNBOUNDED_LIFE].min : seconds
+      end
+      private_class_method :life_of
+
       # How long the way to the server takes must be known, to know a slow statement. On the same way it is seen whether waits for
       # locks are short: a pooler may have dropped that without a word.
-      def self.try(lane, config)
-        taken = config.sharing.bounded? ? lane.query(BOUND, [], nil, false, true) : lane.ping(nil)
+      def self.try(lane, config, bounded)
+        taken = bounded ? lane.query(BOUND, [], nil, false, true) : lane.ping(nil)
         # As where this process was stopped for a while.
         taken = lane.query(BOUND, [], nil, false, true) while taken == :quiet && lane.ping(nil)
         raise Postgres.lost(lane.loss, false) if !taken || taken.is_a?(Symbol)
