@@ -150,7 +150,8 @@ module Ringspun
 
       def store_seen(pushes, connection)
         answers = @enqueuer.push_all(pushes, connection: connection)
-        pushes.each { |push| @unserved.see(push.queue) }
+        seen = nil # most often all have the same queue
+        pushes.each { |push| @unserved.see(seen = push.queue) unless push.queue.equal?(seen) }
         answers
       end
 
