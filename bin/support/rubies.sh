@@ -30,7 +30,7 @@ find_ruby() {
   local candidate found libraries
   while read -r candidate; do
     libraries=()
-    [[ $candidate != "$built_folder"/* ]] || libraries=("${built_libraries[@]/#/-r}")
+    [[ $candidate != "${built_folder:-none}"/* ]] || libraries=("${built_libraries[@]/#/-r}")
     # Without its errors, which are about versions that nobody has chosen; and without input, for a shim may read.
     found=$("$candidate" "${libraries[@]}" -e "$describe_ruby" 2>/dev/null </dev/null) || continue
     [[ $found == "${1:-}"* ]] && printf '%s\n' "$found" && return
