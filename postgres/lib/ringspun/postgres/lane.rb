@@ -60,8 +60,8 @@ module Ringspun
         lane&.close unless ready
       end
 
-      # What waits for a lock would hold up all that comes behind it. A pooler may refuse what it does not know. A server reads its own
-      # tables as a connection begins, where a lock may keep it longer than that.
+      # What waits for a lock would hold up all that comes behind it. A pooler may refuse what it does not know. A server reads
+      # its own tables as a connection begins, where a lock may keep it longer than that.
       #
       # @return [Array(Startup::Session, Boolean)] and whether waits for locks are short
       def self.begin_session(config, shared)
