@@ -5,7 +5,7 @@
  *
  *   engine_batch ready|armed BATCHES      as ring_batch
  */
-#include "engine.h"
+#include "ringspun/engine.h"
 #include "measure.h"
 
 #include <errno.h>
