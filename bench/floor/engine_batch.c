@@ -24,7 +24,6 @@ struct receiver {
 
 struct program {
     rs_machine machine;
-    rs_rooms rooms;
     struct receiver receivers[BATCH];
     bool armed;
     unsigned live;
@@ -123,7 +122,7 @@ int main(int count, char **arguments)
     unsigned batches = argument(arguments, count, 2);
 
     program.armed = strcmp(arguments[1], "armed") == 0;
-    if (rs_machine_open(&program.machine, &program.rooms, &rs_backend_uring, &options) != 0)
+    if (rs_machine_open(&program.machine, &rs_backend_uring, &options) != 0)
         unavailable(program.machine.refusal_text);
     for (unsigned i = 0; i < BATCH; i++)
         receiver_open(&program, &program.receivers[i]);
@@ -136,5 +135,6 @@ int main(int count, char **arguments)
     measurement.operations = (uint64_t)batches * BATCH;
     measure_report(&measurement, 1, program.received, "received", program.received);
     rs_machine_close(&program.machine);
+    rs_machine_free(&program.machine);
     return 0;
 }

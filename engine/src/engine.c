@@ -1,6 +1,21 @@
 #include "ringspun/engine.h"
 #include "kernel/processor.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
+/* What the rooms keep for a machine. */
+typedef struct rs_rooms {
+    rs_ops ops;
+    rs_descriptors descriptors;
+    rs_pool pool;
+    rs_accept_queues accept_queues;
+    rs_channel_waiters channel_waiters;
+    rs_selectors selectors;
+    rs_write_queues write_queues;
+    rs_batches batches;
+} rs_rooms;
+
 /* In the order of the rooms. Channels come before selectors: what they give back when a machine ends may be for a watch. */
 static const rs_part *const parts[] = {
     &rs_ops_part, &rs_descriptors_part, &rs_pool_part, &rs_accept_queues_part, &rs_channel_waiters_part, &rs_selectors_part,
@@ -45,11 +60,30 @@ void rs_metrics_each(const rs_machine *machine, rs_each_metric each, void *conte
     each(context, "system_calls", metrics->system_calls);
 }
 
-int rs_machine_open(rs_machine *machine, rs_rooms *rooms, const rs_backend *backend, const rs_options *options) {
-    *rooms = (rs_rooms){0};
-    *machine = (rs_machine){
-        .parts = parts, .backend = backend, .options = *options, .ops = &rooms->ops, .descriptors = &rooms->descriptors,
-        .pool = &rooms->pool, .accept_queues = &rooms->accept_queues, .channel_waiters = &rooms->channel_waiters,
-        .selectors = &rooms->selectors, .write_queues = &rooms->write_queues, .batches = &rooms->batches};
-    return rs_machine_start(machine);
+int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options) {
+    rs_rooms *rooms = rs_try_alloc(sizeof(rs_rooms));
+    *machine = (rs_machine){.parts = parts, .backend = backend, .options = *options, .rooms = rooms};
+    if (!rooms) return -ENOMEM;
+    machine->ops = &rooms->ops;
+    machine->descriptors = &rooms->descriptors;
+    machine->pool = &rooms->pool;
+    machine->accept_queues = &rooms->accept_queues;
+    machine->channel_waiters = &rooms->channel_waiters;
+    machine->selectors = &rooms->selectors;
+    machine->write_queues = &rooms->write_queues;
+    machine->batches = &rooms->batches;
+    int error = rs_machine_start(machine);
+    if (error) rs_machine_free(machine);
+    return error;
+}
+
+void rs_machine_free(rs_machine *machine) {
+    free(machine->rooms);
+    machine->rooms = NULL;
+    machine->ops = NULL; /* it is not open (rs_machine_bytes) */
+}
+
+size_t rs_machine_bytes(const rs_machine *machine) {
+    if (!machine->rooms) return 0;
+    return sizeof(rs_rooms) + rs_slab_bytes(&machine->strands.slab) + rs_slab_bytes(&machine->ops->slab);
 }

@@ -9,7 +9,6 @@
 
 static const rs_sim_faults no_faults;
 static rs_machine *machine;
-static rs_rooms rooms;
 static uint64_t root_ticket;
 
 /* A machine whose root waits, so that the test can be any other strand. */
@@ -17,7 +16,7 @@ static inline void begin_with(const rs_sim_faults *faults) {
     machine = rs_alloc(sizeof(*machine));
     rs_options options = rs_default_options();
     options.faults = faults;
-    RS_ASSERT(rs_machine_open(machine, &rooms, &rs_backend_sim, &options) == 0);
+    RS_ASSERT(rs_machine_open(machine, &rs_backend_sim, &options) == 0);
     root_ticket = rs_park_begin(machine, RS_WAIT_SUSPEND, RS_PARK_SHIELDED, RS_NEVER);
 }
 
@@ -56,6 +55,7 @@ static inline void end(void) {
     CHECK_EQUAL(1, rs_strands_live(&machine->strands));
     CHECK_EQUAL(0, machine->timers.len);
     rs_machine_close(machine);
+    rs_machine_free(machine);
     free(machine);
 }
 

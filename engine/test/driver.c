@@ -10,13 +10,16 @@
 
 int driver_open(driver *driver, const rs_backend *backend, const rs_options *options) {
     memset(driver, 0, sizeof(*driver));
-    int error = rs_machine_open(&driver->machine, &driver->rooms, backend, options);
+    int error = rs_machine_open(&driver->machine, backend, options);
     if (error) return error;
     driver->root = rs_strand_id(rs_running(&driver->machine));
     return 0;
 }
 
-void driver_close(driver *driver) { rs_machine_close(&driver->machine); }
+void driver_close(driver *driver) {
+    rs_machine_close(&driver->machine);
+    rs_machine_free(&driver->machine);
+}
 
 void driver_park_root(driver *driver) {
     driver->root_ticket = rs_park_begin(&driver->machine, RS_WAIT_SUSPEND, RS_PARK_SHIELDED, RS_NEVER);

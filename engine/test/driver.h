@@ -27,7 +27,6 @@ typedef void (*task_step)(task *self);
 
 typedef struct {
     rs_machine machine;
-    rs_rooms rooms;
     rs_id root;
     uint64_t root_ticket;
     uint32_t unfinished;

@@ -53,7 +53,7 @@ static void see(const void *start) { seen[seen_len++] = *(const uint64_t *)start
 
 static int see_all(void) {
     seen_len = 0;
-    rs_batches_each(&rooms.batches, see);
+    rs_batches_each(machine, see);
     return seen_len;
 }
 
@@ -129,7 +129,7 @@ TEST(a_batch_is_handed_over_as_often_as_a_run_waits) {
     CHECK(begin_strand() == third && begins(third) == 3 && begins(third) == 4);
     park(0, RS_NEVER);
     CHECK(rs_batch_hand_over(machine, third, &users[3]) == NULL); /* nothing is left */
-    CHECK(third->batch == NULL && rs_links_empty(&rooms.batches.all) && rooms.batches.spare != NULL);
+    CHECK(third->batch == NULL && rs_links_empty(&machine->batches->all) && machine->batches->spare != NULL);
     CHECK(next() == other);
     rs_finish(machine);
     CHECK(next() == second);
@@ -197,7 +197,7 @@ TEST(the_rest_stays_with_its_strand_at_the_limit_of_strands) {
     machine->strands.slab.limit = rs_strands_live(&machine->strands);
     CHECK(rs_batch_hand_over(machine, strand, &users[1]) == NULL);
     CHECK(rs_batch_reserve(machine, sizeof(uint64_t)) && rs_batch_spawn(machine, root_scope(), &users[1]) == NULL);
-    CHECK(rooms.batches.spare != NULL && see_all() == 1);
+    CHECK(machine->batches->spare != NULL && see_all() == 1);
     machine->strands.slab.limit = limit;
     CHECK_EQUAL(2, begins(strand));
     run_to_end(strand);
@@ -336,9 +336,9 @@ TEST(a_batch_is_kept_for_the_next_time_unless_it_is_large) {
     rs_strand *strand = start_later(1);
     for (int i = 0; i < 5000; i++) start_later(2);
     begin_all(strand);
-    CHECK(rooms.batches.spare == NULL);
+    CHECK(machine->batches->spare == NULL);
     rs_batch *kept = begin_all(start_later(3));
-    CHECK(rooms.batches.spare == kept);
+    CHECK(machine->batches->spare == kept);
     CHECK(begin_all(start_later(4)) == kept);
     rs_strand *first = start_later(5), *between = spawn(), *second = start_later(6);
     CHECK(first->batch == kept && second->batch != kept);
@@ -346,7 +346,7 @@ TEST(a_batch_is_kept_for_the_next_time_unless_it_is_large) {
     CHECK(next() == between);
     rs_finish(machine);
     begin_all(second);
-    CHECK(rooms.batches.spare == kept && rs_links_empty(&rooms.batches.all));
+    CHECK(machine->batches->spare == kept && rs_links_empty(&machine->batches->all));
     end();
 }
 
@@ -357,6 +357,8 @@ TEST(a_machine_that_closes_frees_what_has_not_begun) {
     start_later(2);
     CHECK_EQUAL(2, see_all());
     rs_machine_close(machine);
+    CHECK_EQUAL(0, see_all());
+    rs_machine_free(machine);
     CHECK_EQUAL(0, see_all());
     free(machine);
 }
@@ -378,6 +380,7 @@ TEST(a_forked_child_begins_none_of_the_parents_runs) {
     CHECK(next() == survivor);
     park_end();
     rs_machine_close(machine);
+    rs_machine_free(machine);
     free(machine);
 }
 
@@ -477,7 +480,7 @@ static void run_seed(uint64_t number) {
     memset(begun, 0, sizeof(begun));
     start_some(1 + draw(30));
     CHECK_EQUAL(RS_RUN, driver_run(&d));
-    CHECK(begun_len == started && rs_links_empty(&d.rooms.batches.all));
+    CHECK(begun_len == started && rs_links_empty(&d.machine.batches->all));
     driver_close(&d);
 }
 

@@ -345,9 +345,8 @@ static void *consume_with_machine(void *argument) {
     worker *self = argument;
     uint64_t value, last[PRODUCERS] = {0};
     rs_machine mine;
-    rs_rooms rooms;
     rs_options options = rs_default_options();
-    RS_ASSERT(rs_machine_open(&mine, &rooms, &rs_backend_epoll, &options) == 0);
+    RS_ASSERT(rs_machine_open(&mine, &rs_backend_epoll, &options) == 0);
     rs_channel_answer answer;
     do {
         rs_channel_waiter *waiter = rs_channel_waiter_new(&mine, rs_strand_id(rs_running(&mine)), mine.last_ticket + 1);
@@ -363,6 +362,7 @@ static void *consume_with_machine(void *argument) {
         if (answer == RS_CHANNEL_DONE) got(self, last, value);
     } while (answer == RS_CHANNEL_DONE);
     rs_machine_close(&mine);
+    rs_machine_free(&mine);
     return NULL;
 }
 

@@ -247,6 +247,7 @@ TEST(the_root_of_a_forked_child_is_the_strand_that_has_come_along) {
     rs_finish(machine);
     CHECK(rs_root(machine) == NULL);
     rs_machine_close(machine);
+    rs_machine_free(machine);
     free(machine);
 }
 

@@ -233,6 +233,7 @@ TEST(in_a_forked_child_nobody_of_the_parent_waits) {
     CHECK(rs_is_concluded(&own) && own.result == 2 && !own.unwinds);
     rs_evaluation_unwound(machine, &own);
     rs_machine_close(machine);
+    rs_machine_free(machine);
     free(machine);
 }
 

@@ -21,17 +21,17 @@ static uint64_t draw(uint64_t bound) {
 static const rs_sim_faults no_faults;
 
 static rs_machine *new_machine(uint32_t strands_max) {
-    struct { rs_machine machine; rs_rooms rooms; } *both = rs_alloc(sizeof(*both));
-    rs_machine *machine = &both->machine;
+    rs_machine *machine = rs_alloc(sizeof(*machine));
     rs_options options = rs_default_options();
     options.strands_max = strands_max;
     options.faults = &no_faults;
-    RS_ASSERT(rs_machine_open(machine, &both->rooms, &rs_backend_sim, &options) == 0);
+    RS_ASSERT(rs_machine_open(machine, &rs_backend_sim, &options) == 0);
     return machine;
 }
 
 static void drop_machine(rs_machine *machine) {
     rs_machine_close(machine);
+    rs_machine_free(machine);
     free(machine);
 }
 

@@ -595,6 +595,7 @@ TEST(scopes_of_forgotten_strands_are_closed) {
     CHECK(survivor->scope == &aside);
     rs_scope_close(machine, &aside);
     rs_machine_close(machine);
+    rs_machine_free(machine);
     free(machine);
 }
 

@@ -254,7 +254,6 @@ TEST_NOT_EMULATED(an_enter_that_is_refused_for_good) {
     CHECK_EQUAL(2, d.machine.ops->slab.used); /* what the kernel may still be at is never given back */
     d.machine.ops->slab.used = 0;
     CHECK_EQUAL(0, scene_end(&d));
-    rs_slab_free(&d.machine.ops->slab);
 }
 
 /* The ring is closed with ops in the kernel, which may still write to what they own. */
@@ -279,9 +278,10 @@ TEST_NOT_EMULATED(what_a_machine_leaves_in_the_kernel_is_in_doubt) {
     RS_EACH_OP(d.machine.ops, op) in_doubt += op->in_doubt;
     CHECK_EQUAL(2, in_doubt);
     for (int i = 0; i < 2; i++) close(pair[i]), close(pipe[i]);
-    driver_close(&d);
+    rs_machine_close(&d.machine);
     CHECK(rs_ops_use_memory(&d.machine)); /* for ever, so what they keep is still known */
     rs_slab_free(&d.machine.ops->slab);
+    rs_machine_free(&d.machine);
 }
 
 /* Answers that mean later, for ever: times go on, nobody spins, and who waits for the kernel is told in the end. */

@@ -28,18 +28,6 @@
 #include "ringspun/procs/batch.h"
 #include "ringspun/procs/evaluation.h"
 
-/* What the rooms keep for a machine. The driver keeps it for as long as the machine, and in one place like that. */
-typedef struct {
-    rs_ops ops;
-    rs_descriptors descriptors;
-    rs_pool pool;
-    rs_accept_queues accept_queues;
-    rs_channel_waiters channel_waiters;
-    rs_selectors selectors;
-    rs_write_queues write_queues;
-    rs_batches batches;
-} rs_rooms;
-
 rs_options rs_default_options(void);
 
 /* Counters of the machine since it was opened, and present numbers, under the names that users know. */
@@ -47,6 +35,13 @@ typedef void (*rs_each_metric)(void *context, const char *name, uint64_t value);
 void rs_metrics_each(const rs_machine *machine, rs_each_metric each, void *context);
 
 /* A machine whose root strand (index 0) is running; 0 or -errno. */
-int rs_machine_open(rs_machine *machine, rs_rooms *rooms, const rs_backend *backend, const rs_options *options);
+int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options);
+
+/* After rs_machine_close, when nobody asks the machine anything any more: the memory of its rooms. Of one that was never opened, or
+ * could not be, which is all zeroes or what rs_machine_open has left, there is none. */
+void rs_machine_free(rs_machine *machine);
+
+/* The memory that a machine has beside itself, in bytes. */
+size_t rs_machine_bytes(const rs_machine *machine);
 
 #endif

@@ -105,8 +105,9 @@ rs_strand *rs_batch_hand_over_in_place(rs_machine *machine, rs_strand *strand, v
     return hand_over(machine, strand, user, rs_spawn_in_place);
 }
 
-void rs_batches_each(const rs_batches *batches, void (*visit)(const void *start)) {
-    RS_EACH_LINKED(&batches->all, rs_batch, link, batch) {
+void rs_batches_each(const rs_machine *machine, void (*visit)(const void *start)) {
+    if (!machine->rooms) return;
+    RS_EACH_LINKED(&machine->batches->all, rs_batch, link, batch) {
         for (uint32_t i = batch->at; i < batch->len; i++) visit(batch->starts + (size_t)batch->start_size * i);
     }
 }

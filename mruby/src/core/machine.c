@@ -24,6 +24,7 @@ static void machine_free(mrb_state *mrb, void *data) {
     rsm_machine *machine = data;
     rsm_workers_close(&machine->workers);
     RSM_EACH_PART(free, mrb, machine);
+    rs_machine_free(&machine->engine);
     mrb_free(mrb, machine);
 }
 
@@ -67,7 +68,7 @@ static void drive(rsm_machine *machine) {
 }
 
 void rsm_machine_open(mrb_state *mrb, rsm_machine *machine, const rs_backend *backend, const rs_options *options) {
-    int error = rs_machine_open(&machine->engine, &machine->rooms, backend, options);
+    int error = rs_machine_open(&machine->engine, backend, options);
     if (error) {
         mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "a machine on %s cannot be opened: %s %s", backend->name,
                    strerror(-error), machine->engine.refusal_text);
@@ -90,7 +91,7 @@ static void open_engine(mrb_state *mrb, rsm_machine *machine) {
     const rs_options options = rs_default_options();
     if (name) {
         rsm_machine_open(mrb, machine, backend_of(mrb, name), &options);
-    } else if (rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_uring, &options) == 0) {
+    } else if (rs_machine_open(&machine->engine, &rs_backend_uring, &options) == 0) {
         drive(machine);
     } else {
         rsm_machine_open(mrb, machine, &rs_backend_epoll, &options);

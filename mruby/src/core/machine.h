@@ -57,7 +57,6 @@ struct rsm_strand {
 
 struct rsm_machine {
     rs_machine engine;
-    rs_rooms rooms;
     mrb_state *mrb;
     rsm_strand root;
     bool open;

@@ -80,7 +80,7 @@ typedef struct rs_machine {
     const rs_part *const *parts; /* up to a NULL */
     const rs_part *on_message[RS_MESSAGE_KINDS]; /* of these, who takes a message of that kind; NULL: core, or the driver */
     const rs_part *ends_wait[RS_WAIT_KINDS];     /* and who ends a wait of that kind; NULL: it is over at once */
-    /* What the parts keep (rs_rooms). */
+    struct rs_rooms *rooms;     /* the memory of what the parts keep: */
     struct rs_ops *ops;
     struct rs_descriptors *descriptors;
     struct rs_pool *pool;

@@ -82,7 +82,7 @@ static inline bool rs_batch_turn_is_over(rs_machine *machine, const rs_strand *s
     return strand->batch && strand->batch->at < strand->batch->len && rs_turn_is_long(machine);
 }
 
-/* All starts that have not begun, for a collector. */
-void rs_batches_each(const rs_batches *batches, void (*visit)(const void *start));
+/* All starts that have not begun, for a collector; of a machine that is not open, none. */
+void rs_batches_each(const rs_machine *machine, void (*visit)(const void *start));
 
 #endif

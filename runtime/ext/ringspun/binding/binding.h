@@ -41,7 +41,6 @@ typedef struct {
 
 typedef struct rsb_machine {
     rs_machine engine;
-    rs_rooms rooms;             /* the engine's */
     VALUE self;
     VALUE thread;
     rsb_runners runners;        /* runner fibers that wait for a strand */

@@ -22,7 +22,7 @@ static void mark_strands(rsb_machine *machine) {
 }
 
 /* False of an object whose `initialize` has raised or was never called: there is no engine in it. */
-static bool was_opened(const rsb_machine *machine) { return machine->engine.ops != NULL; }
+static bool was_opened(const rsb_machine *machine) { return machine->engine.rooms != NULL; }
 
 static void mark_ops(rsb_machine *machine) {
     if (!was_opened(machine)) return;
@@ -76,15 +76,13 @@ static void machine_free(void *data) {
     rsb_runners_free(&machine->runners);
     rsb_fibers_forget(machine);
     RSB_EACH_PART(free, machine);
+    rs_machine_free(&machine->engine);
     if (rsb_close_to_wakers(machine)) xfree(machine);
 }
 
 static size_t machine_size(const void *data) {
     const rsb_machine *machine = data;
-    const rs_machine *engine = &machine->engine;
-    if (!was_opened(machine)) return rsb_machine_bytes;
-    return rsb_machine_bytes + machine->runners.capacity * sizeof(VALUE) + rs_slab_bytes(&engine->strands.slab) +
-           rs_slab_bytes(&engine->ops->slab);
+    return rsb_machine_bytes + machine->runners.capacity * sizeof(VALUE) + rs_machine_bytes(&machine->engine);
 }
 
 /* While it is open its thread pins it. */

@@ -35,16 +35,16 @@ void rsb_fail_to_open(rsb_machine *machine, int error, const char *what) {
 /* If io_uring cannot be opened, for whatever reason, epoll is taken. */
 static int open_best(rsb_machine *machine, const rs_options *options) {
     note_reason(machine, "the best that opens", "");
-    if (rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_uring, options) == 0) return 0;
+    if (rs_machine_open(&machine->engine, &rs_backend_uring, options) == 0) return 0;
     note_reason(machine, "no io_uring: ", machine->engine.refusal_text);
-    return rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_epoll, options);
+    return rs_machine_open(&machine->engine, &rs_backend_epoll, options);
 }
 
 static void open_engine(rsb_machine *machine, const rs_backend *backend, const rs_options *options) {
     int error;
     if (backend) {
         note_reason(machine, backend == &rs_backend_sim ? "asked for: nothing is real here" : "asked for", "");
-        error = rs_machine_open(&machine->engine, &machine->rooms, backend, options);
+        error = rs_machine_open(&machine->engine, backend, options);
     } else {
         error = open_best(machine, options);
     }

@@ -22,7 +22,7 @@ static void mark_start(const void *data) {
     rb_gc_mark(start->spawned_at);
 }
 
-static void starts_mark(rsb_machine *machine) { rs_batches_each(&machine->rooms.batches, mark_start); }
+static void starts_mark(rsb_machine *machine) { rs_batches_each(&machine->engine, mark_start); }
 
 /* The program has seldom seen the handle of a strand that was made for starts, so the next strand reuses it. The last spare
  * handle is left for hand_over. */
