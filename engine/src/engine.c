@@ -1,20 +1,9 @@
 #include "ringspun/engine.h"
 #include "kernel/processor.h"
+#include "rooms.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-/* What the rooms keep for a machine. */
-typedef struct rs_rooms {
-    rs_ops ops;
-    rs_descriptors descriptors;
-    rs_pool pool;
-    rs_accept_queues accept_queues;
-    rs_channel_waiters channel_waiters;
-    rs_selectors selectors;
-    rs_write_queues write_queues;
-    rs_batches batches;
-} rs_rooms;
 
 /* In the order of the rooms. Channels come before selectors: what they give back when a machine ends may be for a watch. */
 static const rs_part *const parts[] = {

@@ -17,6 +17,7 @@
 #define RINGSPUN_DRIVER_H
 
 #include "ringspun/engine.h"
+#include "rooms.h"
 
 #define US ((int64_t)1000)
 #define MS (1000 * US)

@@ -1,7 +1,7 @@
 /* Buffers: what was put in comes out in order, whatever room is asked for, and both the memory and the copying stay within bounds. */
 #include "test.h"
 
-#include "ringspun/flow/buffer.h"
+#include "flow/pool.h"
 
 #include <stdlib.h>
 

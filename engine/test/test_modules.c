@@ -4,6 +4,7 @@
 #include "ringspun/engine.h"
 #include "backend/uring/entry.h"
 #include "kernel/op_table.h"
+#include "rooms.h"
 
 #include <pthread.h>
 #include <stdlib.h>

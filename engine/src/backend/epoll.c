@@ -5,15 +5,16 @@
  * being lost. Where an object can say whether it is still open, a wait is put in line for one poll(2) of all that are there, and
  * only what is not ready by then is registered. https://man7.org/linux/man-pages/man2/epoll_ctl.2.html
  */
-#include "ringspun/kernel/platform.h"
-#include "kernel/processor.h"
-#include "kernel/wake.h"
-#include "ringspun/kernel/descriptor_kinds.h"
 #include "backend/lost.h"
 #include "backend/op_line.h"
 #include "backend/retry.h"
 #include "backend/workers.h"
 #include "kernel/op_table.h"
+#include "kernel/processor.h"
+#include "kernel/wake.h"
+#include "ops/descriptors.h"
+#include "ringspun/kernel/descriptor_kinds.h"
+#include "ringspun/kernel/platform.h"
 
 #include <errno.h>
 #include <poll.h>

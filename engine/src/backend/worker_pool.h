@@ -10,6 +10,7 @@
 #define RINGSPUN_WORKER_POOL_H
 
 #include "backend/zones.h"
+#include "ops/ops.h"
 #include "ringspun/ops/op_life.h"
 
 /* So many threads may be stuck in what nobody waits for; those after them count. */

@@ -1,4 +1,5 @@
 #include "backend/workers.h"
+#include "ops/descriptors.h"
 #include "ringspun/kernel/resolve.h"
 
 /* Many of these come together, and then none for long. */

@@ -1,4 +1,6 @@
 #include "ringspun/flow/accept_queue.h"
+#include "flow/accept_queues.h"
+#include "ops/descriptors.h"
 #include "ringspun/ops/platform.h"
 
 #include <errno.h>
@@ -9,6 +11,11 @@
 
 static int64_t take_kept(rs_machine *machine, const rs_request *request);
 static void drop_kept(rs_machine *machine, int fd);
+
+bool rs_accept_queue_fits(const rs_machine *machine, int fd) {
+    bool own = rs_descriptor_kind(machine->descriptors, fd) == RS_FD_STREAM;
+    return machine->accept_queues->multishot && own && machine->accept_queues->len < machine->options.strands_max;
+}
 
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead) {
     RS_CHECK(request->kind == RS_OP_ACCEPT && ahead > 0);

@@ -1,5 +1,6 @@
 #include "ringspun/core/machine.h"
 #include "ringspun/flow/buffer.h"
+#include "flow/pool.h"
 
 #include <stdlib.h>
 #include <string.h>

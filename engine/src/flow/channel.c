@@ -1,5 +1,4 @@
-#include "ringspun/flow/channel.h"
-
+#include "flow/channels.h"
 #include "ringspun/core/machine.h"
 
 #include <errno.h>
@@ -68,6 +67,10 @@ void rs_channel_set_capacity(rs_channel *channel, uint32_t capacity) {
     RS_CHECK(channel->capacity == 0 && capacity > 0);
     channel->capacity = capacity;
 }
+
+uint32_t rs_channel_capacity(const rs_channel *channel) { return channel->capacity; }
+
+size_t rs_channel_bytes(const rs_channel *channel) { return sizeof(*channel) + channel->allocated * sizeof(uint64_t); }
 
 void rs_channel_release(rs_channel *channel) {
     lock(channel);
@@ -346,6 +349,10 @@ rs_channel_waiter *rs_channel_waiter_new(rs_machine *machine, rs_id strand, uint
     pthread_cond_init(&waiter->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     return waiter;
+}
+
+bool rs_channel_waiter_is_in_line(const rs_channel_waiter *waiter) {
+    return waiter->state == RS_WAITER_POPS || waiter->state == RS_WAITER_PUSHES;
 }
 
 void rs_channel_waiter_free(rs_channel_waiter *waiter) {

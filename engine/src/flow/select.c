@@ -1,4 +1,6 @@
 #include "ringspun/flow/select.h"
+#include "flow/selectors.h"
+#include "ops/descriptors.h"
 #include "ringspun/ops/op_life.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 #include "ringspun/flow/write_queue.h"
+#include "flow/write_queues.h"
+#include "ops/descriptors.h"
 
 #include <errno.h>
 

@@ -1,7 +1,8 @@
-#include "ringspun/kernel/platform.h"
-#include "ringspun/kernel/descriptor_kinds.h"
 #include "kernel/op_table.h"
 #include "kernel/paths.h"
+#include "ops/descriptors.h"
+#include "ringspun/kernel/descriptor_kinds.h"
+#include "ringspun/kernel/platform.h"
 #include "ringspun/kernel/resolve.h"
 #include "ringspun/kernel/splice.h"
 

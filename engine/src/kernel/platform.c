@@ -1,6 +1,7 @@
 #include "ringspun/kernel/platform.h"
-#include "ringspun/kernel/descriptor_kinds.h"
 #include "kernel/op_table.h"
+#include "ops/descriptors.h"
+#include "ringspun/kernel/descriptor_kinds.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,5 @@
 #include "ringspun/ops/op.h"
+#include "ops/ops.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 #include "ringspun/ops/op_life.h"
+#include "ops/descriptors.h"
 #include "ringspun/ops/platform.h"
 
 #include <errno.h>
@@ -108,6 +109,11 @@ static void leave_poll(rs_machine *machine, rs_op *op) {
     rs_descriptor_remove(machine->descriptors, machine->ops, op);
     op->request.fd = -1;
     op->identity = 0;
+}
+
+const rs_request *rs_request_of_wait(const rs_machine *machine, const rs_strand *strand) {
+    RS_CHECK(strand->wait == RS_WAIT_OP);
+    return &rs_op_at(machine->ops, strand->op)->request;
 }
 
 void rs_op_end(rs_machine *machine, rs_op *op) {

@@ -1,4 +1,5 @@
 #include "ringspun/ops/resume.h"
+#include "ops/ops.h"
 
 #include "ringspun/ops/op.h"
 

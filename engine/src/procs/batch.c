@@ -1,4 +1,5 @@
 #include "ringspun/procs/batch.h"
+#include "procs/batches.h"
 
 #include <stdlib.h>
 

@@ -83,7 +83,7 @@ static mrb_value module_closing(mrb_state *mrb, mrb_value self) {
     rs_machine *engine = &machine->engine;
     rs_descriptor_close_begin(engine, fd); /* or another strand has done it */
     if (rs_descriptor_closing(engine, fd) == 0) return mrb_false_value();
-    return rsm_wait_in(mrb, machine, &engine->descriptors->closers, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, rsm_after_ops_on_it);
+    return rsm_wait_in(mrb, machine, rs_descriptor_closers(engine->descriptors), RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, rsm_after_ops_on_it);
 }
 
 /* The number is free. */

@@ -142,7 +142,7 @@ static mrb_value stream_close(mrb_state *mrb, mrb_value self) {
         close_now(stream);
         return mrb_false_value();
     }
-    return rsm_wait_in(mrb, stream->machine, &engine->descriptors->closers, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER,
+    return rsm_wait_in(mrb, stream->machine, rs_descriptor_closers(engine->descriptors), RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER,
                        rsm_after_ops_on_it);
 }
 

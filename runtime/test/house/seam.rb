@@ -7,7 +7,8 @@ require "tmpdir"
 
 # What the binding does to the engine's structs by itself instead of asking the engine: fields that it assigns, tables that it
 # looks into, slabs that it walks. A compiler finds the first two, for it knows of what type everything is: it gets a copy of the
-# engine's headers in which all members are const, and those of tables have another name.
+# headers in the engine's include/ in which all members are const, and those of slabs have another name. What is in the engine's src/
+# it does not get.
 class Seam
   # @param folder [String] that has engine/ and binding/
   # @param flags [Array<String>] with which the binding compiles, but for the folders above
@@ -35,8 +36,8 @@ class Seam
   PLAIN = [*REQUEST, "rs_options", "rs_driver", "rs_sim_faults", "rs_message"].freeze
   MEMBERS = /(?<members>(?:[^{}]|(?<braces>\{(?:[^{}]|\g<braces>)*\}))*)/
   STRUCT = /^(?<head>typedef struct(?: \w+)? \{)#{MEMBERS}(?<tail>\} (?<name>\w+);)/
-  # How what is in a table is found, which only the engine's functions know.
-  TABLES = { "rs_slab" => %w[chunks chunk_count chunk_capacity length first_free], "rs_descriptors" => %w[table capacity] }.freeze
+  # How what is in a table is found, which only the engine's functions know. Other tables are of types that are incomplete here.
+  TABLES = { "rs_slab" => %w[chunks chunk_count chunk_capacity length first_free] }.freeze
   # What stands behind a brace is the name of a struct inside, of which the members are const.
   MEMBER = /(?<=[;{]|\A)[^;{}]+;/
 
@@ -68,8 +69,7 @@ class Seam
     member.gsub(/\*\s*(\w+)(?=\s*[,;\[])/, '*const \1')
   end
 
-  SLAB = /\bchunk_count\b|\bchunks\b|\bRS_SLAB_AT\b|\brs_slab_len\(|\brs_(?:strand|op)_at\(|
-          \bdescriptors(?:->|\.)(?:capacity|table)\b/x
+  SLAB = /\bchunk_count\b|\bchunks\b|\bRS_SLAB_AT\b|\brs_slab_len\(|\brs_strand_at\(/
   NESTED = /(?<round>\((?:[^()]|\g<round>)*\))\s*(?<body>(?<braces>\{(?:[^{}]|\g<braces>)*\})|[^;{}]*;)/
   LOOP = /\b(?:for|while)\s*#{NESTED}/
 
@@ -80,7 +80,7 @@ class Seam
   def errors
     @errors ||= Dir.mktmpdir do |copy|
       copy_into(copy)
-      Dir.glob("engine/{include,src}/**/*.h", base: copy) do |header|
+      Dir.glob("engine/include/**/*.h", base: copy) do |header|
         path = File.join(copy, header)
         File.write(path, self.class.with_constant_members(File.read(path)))
       end
@@ -107,7 +107,7 @@ class Seam
 
   def compile(copy, part)
     Open3.capture2e({ "LC_ALL" => "C" }, "gcc", "-fsyntax-only", "-fmax-errors=0", "-w", "-std=gnu11", "-D_GNU_SOURCE", "-I.",
-                    "-Iengine/include", "-Iengine/src", *@flags, *part, chdir: copy).first
+                    "-Iengine/include", *@flags, *part, chdir: copy).first
   end
 
   WHERE = /\A(?:\.\/)?([^:]+):\d+:\d+: error: /

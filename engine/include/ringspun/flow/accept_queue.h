@@ -25,20 +25,9 @@ typedef struct rs_accept_queue {
     bool left;                  /* by its strand: it lasts until it is empty */
 } rs_accept_queue;
 
-typedef struct rs_accept_queues {
-    rs_links all;
-    uint32_t len;
-    bool multishot;             /* the backend has ops that last */
-} rs_accept_queues;
-
-extern const rs_part rs_accept_queues_part;
-
 /* Whether there may be one on that descriptor: it must be the machine's own, or others might close it unseen. Strands that were
  * suspended in one and never go on keep theirs, so there is a limit. */
-static inline bool rs_accept_queue_fits(const rs_machine *machine, int fd) {
-    bool own = rs_descriptor_kind(machine->descriptors, fd) == RS_FD_STREAM;
-    return machine->accept_queues->multishot && own && machine->accept_queues->len < machine->options.strands_max;
-}
+bool rs_accept_queue_fits(const rs_machine *machine, int fd);
 
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead);
 

@@ -13,15 +13,8 @@
 #define RS_BUFFER_PIECE 16384u
 /* A buffer of this size or more grows by a quarter. Doubled, one of 250 MB would ask for 500, and hold what nobody uses. */
 #define RS_BUFFER_LARGE 1048576u
-#define RS_POOL_MAX 64u
 
-typedef struct rs_pool {
-    char *pieces[RS_POOL_MAX];
-    uint32_t len;
-    uint32_t lent;              /* buffers that hold memory now, of either size */
-} rs_pool;
-
-extern const rs_part rs_pool_part;
+typedef struct rs_pool rs_pool;
 
 typedef struct {
     char *bytes;                /* NULL: it is empty */
@@ -62,7 +55,5 @@ void rs_buffer_trim(rs_buffer *buffer);
 /* Its first bytes become a buffer of their own, and stay where they are; the others move. False: there is no memory for those, and
  * nothing has changed. */
 bool rs_buffer_split(rs_pool *pool, rs_buffer *buffer, size_t len, rs_buffer *front);
-
-void rs_pool_free(rs_pool *pool);
 
 #endif

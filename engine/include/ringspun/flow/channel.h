@@ -18,52 +18,13 @@
 #include "ringspun/core/part.h"
 #include "ringspun/flow/select.h"
 
-#include <pthread.h>
-
 struct rs_machine;
 struct rs_watch;
-struct rs_channel;
 
 typedef enum { RS_CHANNEL_DONE, RS_CHANNEL_WAITS, RS_CHANNEL_CLOSED, RS_CHANNEL_NO_MEMORY } rs_channel_answer;
 
-typedef enum { RS_WAITER_POPS, RS_WAITER_PUSHES, RS_WAITER_POPPED, RS_WAITER_PUSHED, RS_WAITER_CLOSED,
-               RS_WAITER_MISSED } rs_waiter_state;
-
-typedef struct rs_channel_waiter {
-    rs_link link;               /* in line, or among those that have been given something */
-    rs_link of_machine;         /* its thread alone */
-    struct rs_channel *channel;
-    struct rs_machine *machine; /* NULL: a thread, which sleeps (rs_channel_sleep) */
-    rs_id strand;
-    uint64_t ticket;
-    uint64_t value;
-    uint64_t order;             /* in which values were given out */
-    uint32_t forks;
-    uint8_t state;
-    bool interrupted;
-    pthread_cond_t changed;
-} rs_channel_waiter;
-
-typedef struct { rs_links waiters; uint32_t len; } rs_channel_line;
-
-/* Of a machine's strands. */
-typedef struct rs_channel_waiters { rs_links all; } rs_channel_waiters;
-
-extern const rs_part rs_channel_waiters_part;
-
-typedef struct rs_channel {
-    pthread_mutex_t lock;       /* of all that follows */
-    uint32_t references;
-    uint32_t forks;
-    uint64_t *values;           /* a ring; larger than the limit only when something was given back */
-    uint32_t first, len, allocated;
-    uint32_t capacity;
-    uint64_t given;
-    uint32_t on_their_way;      /* popped for waiters that have not left yet */
-    rs_channel_line poppers, pushers, served;
-    rs_links observers;
-    bool closed;
-} rs_channel;
+typedef struct rs_channel_waiter rs_channel_waiter;
+typedef struct rs_channel rs_channel;
 
 /* Called in every child process, before anything there uses a channel. */
 void rs_channels_forked(void);
@@ -72,6 +33,10 @@ rs_channel *rs_channel_new(uint32_t capacity);
 /* Of one that was made with 0, and is not in use yet. */
 void rs_channel_set_capacity(rs_channel *channel, uint32_t capacity);
 void rs_channel_release(rs_channel *channel);
+/* 0: it was not set. */
+uint32_t rs_channel_capacity(const rs_channel *channel);
+/* The memory that it takes. */
+size_t rs_channel_bytes(const rs_channel *channel);
 
 /* DONE: *value is popped, or the value is pushed. WAITS: the waiter is in line now; without one (NULL), it cannot be done now.
  * NO_MEMORY, of a push: nothing has been done. */
@@ -89,6 +54,9 @@ void rs_channel_close(rs_channel *channel, struct rs_machine *here);
 /* Memory for one wait; for a strand the ticket is that of the park which follows. */
 rs_channel_waiter *rs_channel_waiter_new(struct rs_machine *machine, rs_id strand, uint64_t ticket);
 void rs_channel_waiter_free(rs_channel_waiter *waiter);
+
+/* Nobody has given it anything, and the channel is open; it may be different a moment later. */
+bool rs_channel_waiter_is_in_line(const rs_channel_waiter *waiter);
 
 /* A thread without a machine: until something happens, that time on rs_clock_ns, or an interrupt from another thread. */
 void rs_channel_sleep(rs_channel_waiter *waiter, int64_t deadline_ns);

@@ -53,14 +53,6 @@ typedef struct rs_selector {
     bool counted;               /* while somebody counts, for it may have several watches on one source */
 } rs_selector;
 
-typedef struct rs_selectors {
-    rs_links all;
-    uint64_t random;
-    rs_gathered unseen;         /* some of these went unseen: they are asked to end at the next look */
-} rs_selectors;
-
-extern const rs_part rs_selectors_part;
-
 /* Ops of watches that may be in flight at once, beside those of the strands. */
 #define RS_WATCH_OPS_MAX 65536u
 

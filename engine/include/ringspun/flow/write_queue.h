@@ -36,10 +36,6 @@ typedef struct rs_write_queue {
     bool (*is_open)(const struct rs_write_queue *queue);
 } rs_write_queue;
 
-typedef struct rs_write_queues { rs_links all; } rs_write_queues;
-
-extern const rs_part rs_write_queues_part;
-
 void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kind, int fd);
 
 /* Where others may close the descriptor without the machine's knowing, `is_open` is asked before each call. */

@@ -76,36 +76,7 @@ static inline bool rs_op_owner_is_gone(const rs_op *op) {
     return op->owner->is_gone && op->owner->is_gone(op);
 }
 
-/* Ops that nobody waits for may be under way beside those of the strands and the workers: as many of files, and of opens. */
-#define RS_OPS_LEFT_MAX 64u
-
-/* The most opens and waits for children that workers are at, beside those that nobody waits for any more. */
-#define RS_OPENS_MAX 64u
-
-/* The most names that are looked up at a time, those included that nobody waits for any more. */
-#define RS_LOOK_UPS_MAX 64u
-
-typedef struct rs_ops {
-    rs_slab slab;
-    rs_links targeted;          /* in flight, and with a target */
-    /* Of another room, which may have what a request asks for before the kernel is asked: the result, or -EAGAIN; and which drops what
-     * it has for a number that is closed. NULL: it has nothing for any. */
-    int64_t (*take_kept)(struct rs_machine *machine, const rs_request *request);
-    void (*drop_kept)(struct rs_machine *machine, int fd);
-} rs_ops;
-
-void rs_ops_init(rs_ops *ops, uint32_t limit);
-/* The slab stays where an op in it is in doubt: it says what that one keeps. */
-void rs_ops_free(rs_ops *ops);
-
-/* A FILLED op with a copy of the request; NULL at the limit, and where there is no memory for more (rs_slab_reserve). */
-rs_op *rs_op_take(rs_ops *ops, const rs_request *request);
-void rs_op_release(rs_ops *ops, rs_op *op);
-
-static inline rs_op *rs_op_at(const rs_ops *ops, uint32_t index) {
-    RS_CHECK(index < rs_slab_len(&ops->slab));
-    return RS_SLAB_AT(&ops->slab, rs_op, index);
-}
+typedef struct rs_ops rs_ops;
 
 /* Those that are not free, one after the other: the one behind `op` (NULL: the first of all), or NULL. It may end meanwhile. */
 rs_op *rs_ops_next(const rs_ops *ops, const rs_op *op);

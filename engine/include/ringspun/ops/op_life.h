@@ -12,8 +12,6 @@
 #include "ringspun/core/machine.h"
 #include "ringspun/ops/descriptor.h"
 
-extern const rs_part rs_ops_part;
-
 /* Tries the request without waiting; -EAGAIN: it must wait (rs_op_start). */
 int64_t rs_try(rs_machine *machine, const rs_request *request);
 
@@ -25,6 +23,9 @@ void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t 
  * taken over. After rs_park_end the strand gives the op back with rs_op_end. */
 rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns);
 void rs_op_end(rs_machine *machine, rs_op *op);
+
+/* What a strand waits for in RS_WAIT_OP. */
+const rs_request *rs_request_of_wait(const rs_machine *machine, const rs_strand *strand);
 
 /* It will be tried again, with the number that it names: what that means now is noted. */
 void rs_op_goes_by_number(rs_machine *machine, rs_op *op);

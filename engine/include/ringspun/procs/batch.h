@@ -24,13 +24,6 @@ typedef struct rs_batch {
     char *starts;
 } rs_batch;
 
-typedef struct rs_batches {
-    rs_links all;               /* those with a strand, the newest first */
-    rs_batch *spare;
-} rs_batches;
-
-extern const rs_part rs_batches_part;
-
 /* The batch to which a start in that scope may be added now: its strand comes last, so the run would come right after it anyway.
  * NULL: it needs a strand. */
 rs_batch *rs_batch_open(const rs_machine *machine, const rs_scope *scope);

@@ -1,6 +1,7 @@
-#include "ringspun/ops/platform.h"
 #include "ringspun/backend/sim/sim.h"
 #include "backend/sim/world.h"
+#include "ops/descriptors.h"
+#include "ringspun/ops/platform.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
-#include "ringspun/kernel/descriptor_kinds.h"
 #include "backend/uring/entry.h"
 #include "backend/retry.h"
 #include "backend/uring/pool.h"
+#include "ops/descriptors.h"
+#include "ringspun/kernel/descriptor_kinds.h"
 
 #include <fcntl.h>
 #include <poll.h>

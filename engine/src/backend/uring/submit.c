@@ -3,6 +3,7 @@
 #include "backend/lost.h"
 #include "backend/uring/state.h"
 #include "kernel/op_table.h"
+#include "ops/descriptors.h"
 
 #include <errno.h>
 #include <signal.h>

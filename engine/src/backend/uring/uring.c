@@ -10,13 +10,15 @@
  * submitted at once, or, where an object can say whether it is still open, filled right before the next submission.
  * https://github.com/torvalds/linux/blob/v6.18/io_uring/io_uring.c (io_assign_file)
  */
-#include "ringspun/kernel/platform.h"
-#include "kernel/processor.h"
-#include "kernel/wake.h"
 #include "backend/lost.h"
 #include "backend/uring/state.h"
-#include "ringspun/flow/accept_queue.h"
+#include "flow/accept_queues.h"
 #include "kernel/op_table.h"
+#include "kernel/processor.h"
+#include "kernel/wake.h"
+#include "ops/descriptors.h"
+#include "ringspun/flow/accept_queue.h"
+#include "ringspun/kernel/platform.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -321,7 +321,7 @@ static VALUE strand_waits_for(VALUE self) {
     if (engine->wait == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
     if (engine->wait == RS_WAIT_SCOPE && engine->waiter.list) return rb_str_new_cstr(scope_name(engine));
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
-    return rsb_request_in_words(&rs_op_at(machine->ops, engine->op)->request);
+    return rsb_request_in_words(rs_request_of_wait(machine, engine));
 }
 
 /* Where the strand was spun.

@@ -55,7 +55,7 @@ static const rsb_list_kind for_closing = {.what = "the last op on a descriptor t
 static void end_ops_on(rsb_machine *machine, int fd) {
     RSB_EACH_PART(closing, machine, fd);
     while (rs_descriptor_closing(&machine->engine, fd) > 0) {
-        rs_list *closers = &machine->engine.descriptors->closers;
+        rs_list *closers = rs_descriptor_closers(machine->engine.descriptors);
         rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, &for_closing, NULL);
     }
 }

@@ -288,7 +288,7 @@ static int64_t try_once(transfer *t, bool *may_wait) {
     rs_descriptors *descriptors = t->machine->engine.descriptors;
     *may_wait = waits_for_itself(t);
     /* A call that does not wait needs the kernel's answer, and not the hint that the descriptor is empty (`drained`). */
-    bool guess = rs_descriptor_get(descriptors, t->request.fd)->drained && !*may_wait;
+    bool guess = rs_descriptor_is_drained(descriptors, t->request.fd) && !*may_wait;
     if (guess && !(*may_wait = must_wait(t))) rs_descriptor_may_have(descriptors, t->request.fd);
     return rs_try(&t->machine->engine, &t->request);
 }

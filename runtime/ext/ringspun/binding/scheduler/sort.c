@@ -31,8 +31,9 @@ RSB_APART static long look_up(rsb_machine *machine, int fd) {
     reserve(machine, fd);
     rs_descriptor_note(machine->engine.descriptors, fd, RS_FD_STREAM, true);
     rs_socket_made(&machine->engine, fd, family, type);
-    const rs_descriptor *descriptor = rs_descriptor_find(machine->engine.descriptors, fd);
-    return RS_FD_STREAM | SORT_SOCKET | (descriptor->bytes ? SORT_BYTES : 0) | (descriptor->reports_more ? SORT_REPORTS_MORE : 0);
+    bool bytes, reports_more;
+    rs_descriptor_noted(machine->engine.descriptors, fd, &bytes, &reports_more);
+    return RS_FD_STREAM | SORT_SOCKET | (bytes ? SORT_BYTES : 0) | (reports_more ? SORT_REPORTS_MORE : 0);
 }
 
 RSB_APART VALUE rsb_sort_look_up(rsb_machine *machine, VALUE io, int fd) {

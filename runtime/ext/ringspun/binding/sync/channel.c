@@ -11,10 +11,7 @@ static void channel_mark(void *data) { rs_channel_each(data, mark_value); }
 
 static void channel_free(void *data) { rs_channel_release(data); }
 
-static size_t channel_size(const void *data) {
-    const rs_channel *channel = data;
-    return sizeof(*channel) + channel->allocated * sizeof(uint64_t);
-}
+static size_t channel_size(const void *data) { return rs_channel_bytes(data); }
 
 /* Without write barriers (no RUBY_TYPED_WB_PROTECTED): every minor collection marks its values too. */
 static const rb_data_type_t channel_type = {
@@ -33,7 +30,7 @@ static rs_channel *peek(VALUE self) {
 
 static rs_channel *get(VALUE self) {
     rs_channel *channel = peek(self);
-    if (RS_UNLIKELY(channel->capacity == 0)) rb_raise(rsb_eUsage, "the channel was not initialized; call super in initialize");
+    if (RS_UNLIKELY(rs_channel_capacity(channel) == 0)) rb_raise(rsb_eUsage, "the channel was not initialized; call super in initialize");
     return channel;
 }
 
@@ -59,7 +56,7 @@ static void check_pushed(rs_channel_answer answer) {
  * @since 0.1.0 */
 static VALUE channel_initialize(VALUE self, VALUE capacity) {
     rs_channel *channel = peek(self);
-    if (channel->capacity > 0) rb_raise(rsb_eUsage, "the channel was initialized already");
+    if (rs_channel_capacity(channel) > 0) rb_raise(rsb_eUsage, "the channel was initialized already");
     rs_channel_set_capacity(channel, (uint32_t)rsb_integer(capacity, 1, INT32_MAX, "a channel's capacity"));
     return self;
 }
@@ -121,8 +118,7 @@ static void *sleep_without_gvl(void *argument) {
 static void interrupt_sleep(void *argument) { rs_channel_interrupt(((wait_call *)argument)->waiter); }
 
 static bool is_over(const wait_call *call) {
-    bool in_line = call->waiter->state == RS_WAITER_POPS || call->waiter->state == RS_WAITER_PUSHES;
-    return !in_line || (call->deadline_ns != RS_NEVER && rs_clock_ns() >= call->deadline_ns);
+    return !rs_channel_waiter_is_in_line(call->waiter) || (call->deadline_ns != RS_NEVER && rs_clock_ns() >= call->deadline_ns);
 }
 
 static VALUE sleep_in_line(VALUE argument) {
@@ -284,7 +280,7 @@ static VALUE channel_size_of(VALUE self) { return UINT2NUM(rs_channel_len(get(se
 
 /* @return [Integer] how many values fit
  * @since 0.1.0 */
-static VALUE channel_capacity(VALUE self) { return UINT2NUM(get(self)->capacity); }
+static VALUE channel_capacity(VALUE self) { return UINT2NUM(rs_channel_capacity(get(self))); }
 
 /* @return [Integer] strands and threads that wait to push or to pop; not those that wait in a {Selector}
  * @since 0.1.0 */

@@ -1,5 +1,5 @@
+#include "ops/descriptors.h"
 #include "ringspun/core/machine.h"
-#include "ringspun/ops/descriptor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +23,59 @@ bool rs_descriptors_grow(rs_descriptors *descriptors, int fd) {
     descriptors->capacity = capacity;
     return true;
 }
+
+bool rs_descriptors_reserve(rs_descriptors *descriptors, int fd) {
+    RS_ASSERT(fd >= 0);
+    return RS_LIKELY((uint32_t)fd < descriptors->capacity) || rs_descriptors_grow(descriptors, fd);
+}
+
+rs_fd_kind rs_descriptor_kind(const rs_descriptors *descriptors, int fd) {
+    return (uint32_t)fd < descriptors->capacity ? (rs_fd_kind)descriptors->table[fd].kind : RS_FD_UNKNOWN;
+}
+
+bool rs_descriptor_is_closing(const rs_descriptors *descriptors, int fd) {
+    const rs_descriptor *descriptor = rs_descriptor_find(descriptors, fd);
+    return descriptor && descriptor->closing;
+}
+
+bool rs_descriptor_has_ops(const rs_descriptors *descriptors, int fd) {
+    const rs_descriptor *descriptor = rs_descriptor_find(descriptors, fd);
+    return descriptor && (descriptor->first || descriptor->targeted);
+}
+
+uint32_t rs_descriptor_generation(const rs_descriptors *descriptors, int fd) {
+    return (uint32_t)fd < descriptors->capacity ? descriptors->table[fd].generation : 0;
+}
+
+void rs_descriptor_note(rs_descriptors *descriptors, int fd, rs_fd_kind kind, bool socket) {
+    RS_CHECK(!socket || kind == RS_FD_STREAM);
+    if (!rs_descriptors_reserve(descriptors, fd)) return;
+    rs_descriptor *descriptor = rs_descriptor_get(descriptors, fd);
+    descriptor->kind = (uint8_t)kind;
+    descriptor->socket = socket;
+    descriptor->bytes = descriptor->reports_more = descriptor->drained = false;
+}
+
+void rs_descriptor_noted(const rs_descriptors *descriptors, int fd, bool *bytes, bool *reports_more) {
+    const rs_descriptor *descriptor = rs_descriptor_find(descriptors, fd);
+    *bytes = descriptor && descriptor->bytes;
+    *reports_more = descriptor && descriptor->reports_more;
+}
+
+void rs_descriptor_forget(rs_descriptors *descriptors, int fd) {
+    if ((uint32_t)fd < descriptors->capacity) descriptors->table[fd].kind = RS_FD_UNKNOWN;
+}
+
+bool rs_descriptor_is_drained(const rs_descriptors *descriptors, int fd) {
+    const rs_descriptor *descriptor = rs_descriptor_find(descriptors, fd);
+    return descriptor && descriptor->drained;
+}
+
+void rs_descriptor_may_have(rs_descriptors *descriptors, int fd) {
+    if ((uint32_t)fd < descriptors->capacity) descriptors->table[fd].drained = false;
+}
+
+rs_list *rs_descriptor_closers(rs_descriptors *descriptors) { return &descriptors->closers; }
 
 void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {
     rs_descriptor *descriptor = rs_descriptor_get(descriptors, op->request.fd);

@@ -1,0 +1,19 @@
+/* pool: where the memory of buffers comes from, one for each machine. Bindings know only that there is one. */
+#ifndef RINGSPUN_POOL_H
+#define RINGSPUN_POOL_H
+
+#include "ringspun/flow/buffer.h"
+
+#define RS_POOL_MAX 64u
+
+struct rs_pool {
+    char *pieces[RS_POOL_MAX];
+    uint32_t len;
+    uint32_t lent;              /* buffers that hold memory now, of either size */
+};
+
+extern const rs_part rs_pool_part;
+
+void rs_pool_free(rs_pool *pool);
+
+#endif

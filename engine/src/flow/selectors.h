@@ -1,0 +1,15 @@
+/* selectors: those of a machine. */
+#ifndef RINGSPUN_SELECTORS_H
+#define RINGSPUN_SELECTORS_H
+
+#include "ringspun/flow/select.h"
+
+typedef struct rs_selectors {
+    rs_links all;
+    uint64_t random;
+    rs_gathered unseen;         /* some of these went unseen: they are asked to end at the next look */
+} rs_selectors;
+
+extern const rs_part rs_selectors_part;
+
+#endif
