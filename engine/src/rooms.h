@@ -1,4 +1,4 @@
-/* rooms: what they keep for a machine, which only they, the tests, and who opens a machine know. */
+/* rooms: what they keep for a machine. For engine.c, which opens machines, and for tests. */
 #ifndef RINGSPUN_ROOMS_H
 #define RINGSPUN_ROOMS_H
 

@@ -103,10 +103,7 @@ static void give_way(rs_machine *machine, rs_op *op) {
 
 static const rs_op_owner accept_queue_owner = {.ended = ended, .brought = brought, .give_way = give_way};
 
-void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
-    RS_CHECK(!queue->left);
-    RS_CHECK(rs_descriptor_generation(machine->descriptors, queue->request.fd) == queue->generation);
-    if (queue->op) return;
+static void launch(rs_machine *machine, rs_accept_queue *queue) {
     rs_op *op = rs_op_take(machine->ops, &queue->request);
     if (RS_UNLIKELY(!op)) {
         queue->error = RS_NO_MEMORY;
@@ -118,6 +115,23 @@ void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
     queue->op = rs_op_id(op);
     rs_op_launch(machine, op);
 }
+
+bool rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
+    RS_CHECK(!queue->left);
+    RS_CHECK(rs_descriptor_generation(machine->descriptors, queue->request.fd) == queue->generation);
+    if (!queue->op) launch(machine, queue);
+    return queue->op && queue->len == 0;
+}
+
+rs_list *rs_accept_queue_waiters(rs_accept_queue *queue) { return &queue->waiters; }
+
+const rs_request *rs_accept_queue_request(const rs_list *waiters) {
+    return &((const rs_accept_queue *)(const void *)((const char *)waiters - offsetof(rs_accept_queue, waiters)))->request;
+}
+
+bool rs_accept_queue_is_armed(const rs_accept_queue *queue) { return queue->op != 0; }
+
+bool rs_accept_queue_gives_way(const rs_accept_queue *queue) { return queue->shared && !queue->op; }
 
 bool rs_accept_queue_stop(rs_machine *machine, rs_accept_queue *queue) {
     if (!queue->op) return false;

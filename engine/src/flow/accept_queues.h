@@ -1,8 +1,22 @@
-/* accept queues: those of a machine. */
+/* accept queues: what one is made of, and those of a machine. */
 #ifndef RINGSPUN_ACCEPT_QUEUES_H
 #define RINGSPUN_ACCEPT_QUEUES_H
 
 #include "ringspun/flow/accept_queue.h"
+
+struct rs_accept_queue {
+    rs_link link;               /* in the list of the machine's */
+    rs_request request;
+    rs_id op;                   /* in flight; 0: none */
+    rs_list waiters;            /* its strand, while it waits */
+    int64_t *results;           /* not taken yet */
+    uint32_t first, len, capacity;
+    uint32_t ahead;             /* so many at most, but for those that come while the op ends */
+    int64_t error;              /* what has ended the op, given behind the results; 0: nothing */
+    uint32_t generation;        /* of the listener */
+    bool shared;                /* somebody else waits there as well: ask for one after the other from now on */
+    bool left;                  /* by its strand: it lasts until it is empty */
+};
 
 typedef struct rs_accept_queues {
     rs_links all;

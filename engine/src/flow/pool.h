@@ -1,4 +1,4 @@
-/* pool: where the memory of buffers comes from, one for each machine. Bindings know only that there is one. */
+/* pool: where the memory of buffers comes from, one for each machine. */
 #ifndef RINGSPUN_POOL_H
 #define RINGSPUN_POOL_H
 

@@ -1,4 +1,4 @@
-/* descriptors: the entries behind the numbers, one table for each machine. Bindings know only that there is one. */
+/* descriptors: the entries behind the numbers, one table for each machine. */
 #ifndef RINGSPUN_DESCRIPTORS_H
 #define RINGSPUN_DESCRIPTORS_H
 

@@ -11,19 +11,7 @@
 
 #include "ringspun/ops/op_life.h"
 
-typedef struct rs_accept_queue {
-    rs_link link;               /* in the list of the machine's */
-    rs_request request;
-    rs_id op;                   /* in flight; 0: none */
-    rs_list waiters;            /* its strand, while it waits */
-    int64_t *results;           /* not taken yet */
-    uint32_t first, len, capacity;
-    uint32_t ahead;             /* so many at most, but for those that come while the op ends */
-    int64_t error;              /* what has ended the op, given behind the results; 0: nothing */
-    uint32_t generation;        /* of the listener */
-    bool shared;                /* somebody else waits there as well: ask for one after the other from now on */
-    bool left;                  /* by its strand: it lasts until it is empty */
-} rs_accept_queue;
+typedef struct rs_accept_queue rs_accept_queue;
 
 /* Whether there may be one on that descriptor: it must be the machine's own, or others might close it unseen. Strands that were
  * suspended in one and never go on keep theirs, so there is a limit. */
@@ -31,13 +19,23 @@ bool rs_accept_queue_fits(const rs_machine *machine, int fd);
 
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead);
 
-/* The next result, the error behind the last one, or -EAGAIN: wait in `waiters` and ask again. */
+/* Where its strand waits; and of such a list, what is asked for. */
+rs_list *rs_accept_queue_waiters(rs_accept_queue *queue);
+const rs_request *rs_accept_queue_request(const rs_list *waiters);
+
+/* The next result, the error behind the last one, or -EAGAIN: wait in its list and ask again. */
 int64_t rs_accept_queue_take(rs_accept_queue *queue);
 
-/* Before a wait: what it waits for is under way. */
-void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue);
+/* Before a wait: what it waits for is under way. False: there is something to take, or the op has ended at once. */
+bool rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue);
 
-/* Asks the op to end. True while it has not: wait in `waiters` and ask again. */
+/* Its op is in flight. */
+bool rs_accept_queue_is_armed(const rs_accept_queue *queue);
+
+/* Somebody else waits there as well, and the op has ended for it: from now on each accept is an op of its own. */
+bool rs_accept_queue_gives_way(const rs_accept_queue *queue);
+
+/* Asks the op to end. True while it has not: wait in its list and ask again. */
 bool rs_accept_queue_stop(rs_machine *machine, rs_accept_queue *queue);
 
 /* Its strand goes; what nobody has taken stays. No op is in flight. */

@@ -78,14 +78,13 @@ static VALUE when_ready(VALUE argument) {
 }
 
 static VALUE accept_in_words(const rs_list *waiters) {
-    const rs_accept_queue *queue = (const rs_accept_queue *)((const char *)waiters - offsetof(rs_accept_queue, waiters));
-    return rsb_request_in_words(&queue->request);
+    return rsb_request_in_words(rs_accept_queue_request(waiters));
 }
 
 static const rsb_list_kind for_connection = {.in_words = accept_in_words};
 
 static rs_wake_kind wait_in(rsb_machine *machine, rs_accept_queue *queue, uint32_t flags) {
-    return rsb_wait(machine, RS_WAIT_LIST, flags, RS_NEVER, &queue->waiters, &for_connection, NULL);
+    return rsb_wait(machine, RS_WAIT_LIST, flags, RS_NEVER, rs_accept_queue_waiters(queue), &for_connection, NULL);
 }
 
 static void stop(rsb_machine *machine, rs_accept_queue *queue) {
@@ -101,7 +100,7 @@ static void close_accept_queue(rsb_machine *machine, rs_accept_queue *queue) {
  * inside its block. */
 static void end_accept_queues(rsb_machine *machine) {
     for (rs_accept_queue *queue = NULL; (queue = rs_accept_queues_next(&machine->engine, queue));) {
-        if (!queue->op) continue;
+        if (!rs_accept_queue_is_armed(queue)) continue;
         stop(machine, queue);
         queue = NULL; /* begin again: queues may have been opened and closed meanwhile */
     }
@@ -113,8 +112,7 @@ static void wait_for_more(acceptor *a) {
     rs_machine *engine = &a->machine->engine;
     rs_wake_kind end = rs_refusal(engine, 0);
     if (end == RS_WAKE_VALUE) {
-        rs_accept_queue_arm(engine, a->queue);
-        if (!a->queue->op || a->queue->len > 0) return; /* the op has completed at once */
+        if (!rs_accept_queue_arm(engine, a->queue)) return;
         end = wait_in(a->machine, a->queue, 0);
         if (end == RS_WAKE_VALUE) return;
     }
@@ -132,7 +130,7 @@ static int64_t next_connection(acceptor *a) {
             rsb_fail(fd, "accept", a->fd);
         }
         check_listener(a);
-        if (a->queue->shared && !a->queue->op) return accept_one(a->machine, a->fd);
+        if (rs_accept_queue_gives_way(a->queue)) return accept_one(a->machine, a->fd);
         wait_for_more(a);
     }
 }
