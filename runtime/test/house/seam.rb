@@ -7,8 +7,8 @@ require "tmpdir"
 
 # What the binding does to the engine's structs by itself instead of asking the engine: fields that it assigns, tables that it
 # looks into, slabs that it walks. A compiler finds the first two, for it knows of what type everything is: it gets a copy of the
-# headers in the engine's include/ in which all members are const, and those of slabs have another name. What is in the engine's src/
-# it does not get.
+# headers in the engine's include/ in which all members are const, and those of slabs have another name. It does not get
+# the engine's src/.
 class Seam
   # @param folder [String] that has engine/ and binding/
   # @param flags [Array<String>] with which the binding compiles, but for the folders above

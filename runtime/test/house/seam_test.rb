@@ -26,16 +26,15 @@ class SeamTest < Minitest::Test
     assert_empty self.class.binding.walks
   end
 
-  # What is in the engine's src/ is its own. Its folder is among those that a compiler of a binding is given, for the engine is built
-  # with the binding.
+  # The folder of these is among those that the compiler of a binding is given, for the engine is built with the binding.
   def test_no_binding_includes_a_header_of_the_engines_own
     root = File.expand_path("../../..", __dir__)
     own = Dir.glob("**/*.h", base: File.join(root, "engine/src"))
     refute_empty own
-    found = ["runtime/ext/ringspun/binding", "mruby/src"].flat_map do |folder|
+    found = %w[runtime/ext/ringspun/binding mruby/src].flat_map do |folder|
       Dir.glob(File.join(root, folder, "**/*.{c,h}")).flat_map do |path|
-        headers = File.read(path).scan(/^\s*#\s*include\s+"([^"]+)"/).flatten & own
-        headers.reject { |header| [File.dirname(path), File.join(root, folder)].any? { |near| File.exist?(File.join(near, header)) } }
+        near = [File.dirname(path), File.join(root, folder)]
+        included_by(path).intersection(own).reject { |header| near.any? { |place| File.exist?(File.join(place, header)) } }
       end
     end
     assert_empty found
@@ -131,6 +130,8 @@ class SeamTest < Minitest::Test
   end
 
   private
+
+  def included_by(path) = File.read(path).scan(/^\s*#\s*include\s+"([^"]+)"/).flatten
 
   OWN = "typedef struct { int number; rs_thing *to, thing, things[2]; } holder;\n" \
         "static inline void own(holder *held) { held->thing.plain = 1; }\n"
