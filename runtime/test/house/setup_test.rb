@@ -53,6 +53,7 @@ class SetupTest < Minitest::Test
     run_setup
     { "runtime/ext/ringspun/extconf.rb" => ["exec rake compile"],
       "postgres/ext/ringspun_postgres/extconf.rb" => ["exec rake compile"],
+      "engine/src/core/base.c" => ["exec rake compile"], "engine/include/ringspun/engine.h" => ["exec rake compile"],
       "Gemfile.lock" => ["install --quiet"], "jobs/test/rails/8.1/Gemfile.lock" => ["install --quiet"] }.each do |name, expected|
       before = calls.size
       File.write(in_copy(name), "\n", mode: "a")

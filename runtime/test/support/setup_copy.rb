@@ -10,7 +10,7 @@ require "tmpdir"
 module SetupCopy
   ROOT = File.expand_path("../../..", __dir__)
   NEEDED = %w[bin Gemfile Gemfile.lock runtime/ringspun.gemspec jobs/ringspun-jobs.gemspec postgres/ringspun-postgres.gemspec
-              runtime/lib/ringspun/version.rb runtime/ext postgres/ext rakelib/compile.rake
+              runtime/lib/ringspun/version.rb engine runtime/ext postgres/ext rakelib/compile.rake
               jobs/test/rails/8.1 jobs/test/rails/8.0].freeze
 
   # What the scripts use of every system.
