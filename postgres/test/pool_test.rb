@@ -507,7 +507,7 @@ class PostgresPoolTest < Minitest::Test
 
   def sockets = Leaks.descriptors.fetch("socket", 0)
 
-  # And for so many seconds more.
+  # Blocks the thread until the sequence was called, and for some seconds more.
   def stand_still_until_called(sequence, seconds)
     PG.connect(host: Servers.postgres.folder, user: "ringspun", dbname: "postgres") do |server|
       Thread.pass until server.exec("select is_called from #{sequence}").getvalue(0, 0) == "t"

@@ -21,7 +21,7 @@ module Bench
   # Contenders that run only on the main backend, unless a table says otherwise.
   VARIANTS = [SCHEDULED, STREAMS, DROP_IN].freeze
 
-  # Needs a newer Ruby than the rest of the bench, that of RINGSPUN_RUBY_4.
+  # The contender that needs the Ruby of RINGSPUN_RUBY_4, which is newer than that of the rest of the bench.
   URING_MACHINE = "uringmachine"
   URING_MACHINE_FS = "#{URING_MACHINE} fs"
 

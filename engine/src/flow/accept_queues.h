@@ -11,7 +11,7 @@ struct rs_accept_queue {
     rs_list waiters;            /* its strand, while it waits */
     int64_t *results;           /* not taken yet */
     uint32_t first, len, capacity;
-    uint32_t ahead;             /* so many at most, but for those that come while the op ends */
+    uint32_t ahead;             /* the most of them, but for those that come while the op ends */
     int64_t error;              /* what has ended the op, given behind the results; 0: nothing */
     uint32_t generation;        /* of the listener */
     bool shared;                /* somebody else waits there as well: ask for one after the other from now on */

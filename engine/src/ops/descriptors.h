@@ -56,7 +56,7 @@ static inline void rs_descriptor_copy_sort(rs_descriptors *descriptors, int fd, 
     descriptors->table[fd].reports_more = descriptors->table[listener].reports_more;
 }
 
-/* A read or recv of those many bytes got so many: what is known of those behind them. */
+/* A read or recv asked for `asked` bytes and got `got`, which may say that no more are there. */
 static inline void rs_descriptor_was_read(rs_descriptors *descriptors, int fd, uint64_t asked, int64_t got) {
     RS_CHECK(got < 0 || (uint64_t)got <= asked);
     if ((uint32_t)fd >= descriptors->capacity) return;

@@ -19,7 +19,7 @@
 #error "mruby-ringspun knows how mruby 3.3 and 4 switch fibers, and no other"
 #endif
 
-/* To Fiber#resume and Fiber#transfer, who waits is a fiber that has resumed another: they refuse it. */
+/* Fiber#resume and Fiber#transfer take a strand that waits for a fiber that has resumed another, and refuse it. */
 static void switch_to(mrb_state *mrb, struct mrb_context *to) {
     struct mrb_context *from = mrb->c;
     if (from == to) return;

@@ -45,7 +45,7 @@ class Rooms
   end
 
   # A file and the header of its name are one module. A header that declares what others define does not use it: of that, only its
-  # inline functions count. Who includes whose header is asked of headers alone, for a file may need of a header just a type.
+  # inline functions count. Includes are judged among headers alone, for a file may need just a type of a header.
   #
   # @return [Hash{String => Hash{String => Array<String>}}] by module, the modules that it uses, and by which names
   def arrows

@@ -14,7 +14,7 @@ class RubyArrows
     @owners = owners
   end
 
-  # Who requires whom is asked apart, by names that end in .rb.
+  # Requires are judged apart, by names that end in .rb.
   #
   # @return [Hash{String => Hash{String => Array<String>}}] by file, the files that it uses, and by which names
   def to_h

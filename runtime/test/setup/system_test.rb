@@ -245,7 +245,7 @@ class SetupSystemTest < Minitest::Test
     assert_equal "setup: --needs has no redes, but redis, postgresql, browser, rails, eventmachine.\n", err
   end
 
-  # Who has said no to a compiler of C++ is not asked for it by the next call, which has no use for it.
+  # A user who has said no to a compiler of C++ is not asked for it by the next call, which has no use for it.
   def test_what_was_refused_is_not_needed_from_then_on
     remove "g++"
     fake_ruby("path/ruby")

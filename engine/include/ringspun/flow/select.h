@@ -23,7 +23,7 @@
 
 struct rs_selector;
 
-/* Who stands by at the source for a watch, where other threads use the source as well; it goes with the watch. */
+/* What stands by at the source for a watch, where other threads use the source as well. It goes with the watch. */
 typedef struct rs_watch_observer {
     void (*forget)(struct rs_watch_observer *observer);
     bool notified;              /* a message for the watch is on its way */

@@ -4,7 +4,7 @@
 
 #include "client/lane.h"
 
-/* Who gets what that event of the request says: a result, or the request itself. NULL: no memory. */
+/* The request that gets what that event says: one for a result, or the request itself. NULL: no memory. */
 rpg_request *rpg_script_taker(rpg_request *request, rpg_event_kind kind, const rpg_message *message);
 
 #endif

@@ -115,7 +115,7 @@ static rpg_event_kind begin_copy(rpg_replies *replies, rpg_expected *expected, r
     return kind;
 }
 
-/* What ends an execution of which no COPY has begun. */
+/* The messages that end an execution without a COPY. */
 static rpg_event_kind end_without_copy(const rpg_replies *replies, rpg_expected *expected, rpg_event_kind kind) {
     return replies->copy == RPG_NO_COPY ? in_execution(expected, kind, true) : RPG_EVENT_PROTOCOL_ERROR;
 }

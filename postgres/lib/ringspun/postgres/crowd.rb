@@ -63,6 +63,8 @@ module Ringspun
 
       def serve(most)
         @served += 1
+        return if @waiting.zero?
+
         [most, @waiting].min.times { @woken.signal }
       end
 

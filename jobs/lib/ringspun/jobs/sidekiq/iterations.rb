@@ -7,7 +7,7 @@ module Ringspun
       #
       # @api private
       module Iterations
-        # For so many seconds after it was last written.
+        # Seconds for which a place is kept after it was last written.
         KEPT_SECONDS = 30 * 86_400
 
         # Has a job end before one of its next steps. May switch strands.

@@ -12,7 +12,7 @@ module Ringspun
       # @api private
       class Announcement
         EVERY_SECONDS = 5
-        # For so many seconds a worker that was asked announces what its jobs wait for.
+        # Seconds for which a worker that was asked announces what its jobs wait for.
         WAITS_SECONDS = 30
         # While somebody looks, who wants to see it change.
         LOOKED_AT_SECONDS = 1

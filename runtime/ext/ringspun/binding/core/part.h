@@ -50,7 +50,7 @@ static inline void *rsb_part_data(const rsb_machine *machine, const rsb_part *pa
     return (char *)machine + part->data_at;
 }
 
-/* And that of a strand. */
+/* The size of a strand together with the data of all parts, which lies behind it. */
 extern size_t rsb_strand_bytes;
 extern const rsb_part *rsb_parts_of_strands;
 static inline void *rsb_strand_part(const rsb_strand *strand, const rsb_part *part) {
