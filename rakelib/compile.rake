@@ -10,7 +10,6 @@ EXTENSIONS = {
 EXTENSION_DIR = EXTENSIONS.fetch("native").first
 # The engine lies behind a link, into which `**` does not go by itself.
 SOURCE_FOLDERS = "{**/,engine/{src,include}/**/}"
-EXTENSION_SOURCES = FileList["#{EXTENSION_DIR}/#{SOURCE_FOLDERS}*.{c,h}"]
 
 def write_if_changed(path, content)
   return if File.exist?(path) && File.read(path) == content
