@@ -11,7 +11,8 @@ MESSAGE
 FOLDERS = %w[
   engine/src engine/src/core engine/src/ops engine/src/flow engine/src/procs engine/src/kernel
   engine/src/backend engine/src/backend/uring engine/src/backend/sim
-  binding binding/cruby binding/core binding/io binding/stream binding/sync binding/procs binding/scheduler
+  binding binding/cruby binding/core/machine binding/core/strand binding/core/scope binding/core/seeing binding/core
+  binding/io binding/stream binding/sync binding/procs binding/scheduler
 ].freeze
 
 use_our_flags

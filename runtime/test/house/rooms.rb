@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 # Who knows whom inside a house of C (the engine, the binding) whose folders are rooms, each of which is to know only those before
-# it. A file in no folder is a room by itself, if that is named. What a file includes says so, and which functions and variables
-# of others it names. A name belongs to the file that defines it, whoever declares it.
+# it. A room may have rooms of its own, which come before it. A file in no folder is a room by itself, if that is named. What a file
+# includes says so, and which functions and variables of others it names. A name belongs to the file that defines it, whoever declares it.
 class Rooms
   INCLUDE = /^\s*#\s*include\s+"([^"]+)"/
   # Definitions stand at the beginning of a line.
@@ -25,7 +25,9 @@ class Rooms
   end
 
   # @return [Array<String>] files in folders that are no rooms
-  def strangers = @codes.keys.select { |path| path.include?("/") && !@rooms.include?(room_of(path)) }
+  def strangers
+    @codes.keys.select { |path| path.include?("/") && (!@rooms.include?(room_of(path)) || beside_rooms?(path)) }
+  end
 
   # @return [Hash{String => Array<String>}] files that know rooms after their own: which headers and names
   def above
@@ -36,11 +38,10 @@ class Rooms
     found.reject { |_, names| names.empty? }
   end
 
-  # @return [Hash{String => Array<String>}] files that include other headers of a room than the one of its name, from outside
+  # @return [Hash{String => Array<String>}] files that include other headers of a room than the one of its name, from outside.
+  #   Rooms of one room may share more, which stands in their inner.h
   def inner_headers
-    found = @codes.to_h do |path, code|
-      [path, includes_of(path, code).select { |header| inner?(header) && room_of(header) != room_of(path) }.sort]
-    end
+    found = @codes.to_h { |path, code| [path, includes_of(path, code).select { |header| inner?(header, path) }.sort] }
     found.reject { |_, headers| headers.empty? }
   end
 
@@ -66,14 +67,31 @@ class Rooms
     @owners.slice(*(names_in(text) - code.scan(OWN_FUNCTION).flatten))
   end
 
-  def inner?(header) = @rooms.include?(room_of(header)) && header != "#{room_of(header)}/#{room_of(header)}.h"
+  # In a room that has rooms, in a folder that is none of these.
+  def beside_rooms?(path)
+    room = room_of(path)
+    File.dirname(path) != room && @rooms.any? { |other| other.start_with?("#{room}/") }
+  end
+
+  # The outermost room that the header is in and the file is not.
+  def inner?(header, path)
+    depth = room_of(header).to_s.count("/")
+    entered = (0..depth).map { |last| header.split("/")[..last].join("/") }.find { |room| !path.start_with?("#{room}/") }
+    return false unless entered && @rooms.any? { |room| "#{room}/".start_with?("#{entered}/") }
+
+    doors = [File.basename(entered), *("inner" if entered.include?("/"))]
+    doors.none? { |door| header == "#{entered}/#{door}.h" }
+  end
 
   def above?(owner, path)
     rooms = [owner, path].map { |name| @rooms.index(room_of(name)) }
     rooms.all? && rooms.first > rooms.last
   end
 
-  def room_of(path) = path[%r{\A\w+(?=[/.])}]
+  # The innermost of those that have the file.
+  def room_of(path)
+    @rooms.select { |room| path.start_with?("#{room}/") }.max_by(&:size) || path[%r{\A\w+(?=[/.])}]
+  end
 
   # As files are named in the house.
   def includes_of(path, code) = code.scan(INCLUDE).flatten.map { |header| resolve(header, File.dirname(path)) }

@@ -49,7 +49,7 @@ class TidyTest < Minitest::Test
 
   # Each room knows only those before it, by what it includes and by what it calls.
   ROOMS = { "engine" => %w[core ops flow procs kernel backend engine],
-            "binding" => %w[cruby core io stream sync procs scheduler] }.freeze
+            "binding" => %w[cruby core/machine core/strand core/scope core/seeing core io stream sync procs scheduler] }.freeze
 
   def test_every_file_of_a_room_knows_only_the_rooms_before_it
     assert_empty(ROOMS.flat_map { |house, rooms| found_above(house, rooms).to_a })
@@ -75,6 +75,26 @@ class TidyTest < Minitest::Test
               "native.c" => "#include \"core/part.h\"" }
     expected = %w[io/b.c io/c.h native.c].to_h { |path| [path, %w[core/part.h]] }
     assert_equal expected, Rooms.new("binding", ROOMS["binding"], texts).inner_headers
+  end
+
+  # The rooms in a room share the inner.h of each, and what is outside of them knows none of that.
+  def test_an_include_of_what_rooms_in_a_room_share_is_found_from_outside
+    texts = { "core/core.h" => "#include \"scope/scope.h\"", "core/strand/a.h" => "#include \"binding/binding.h\"",
+              "core/open.c" => "#include \"scope/inner.h\"\n#include \"strand/a.h\"",
+              "core/scope/b.c" => "#include \"../strand/inner.h\"\n#include \"../strand/strand.h\"\n#include \"../strand/a.h\"",
+              "io/c.c" => "#include \"binding/core/scope/scope.h\"\n#include \"binding/core/scope/inner.h\"" }
+    expected = { "core/open.c" => %w[core/strand/a.h], "core/scope/b.c" => %w[core/strand/a.h],
+                 "io/c.c" => %w[core/scope/inner.h core/scope/scope.h] }
+    assert_equal expected, Rooms.new("binding", ROOMS["binding"], texts).inner_headers
+  end
+
+  def test_a_call_and_an_include_from_a_room_in_a_room_to_a_later_one_are_found
+    texts = { "core/machine/a.c" => "#include \"binding/core/core.h\"\nint rsb_low(void) { return rsb_high(1); }",
+              "core/strand/b.c" => "#include \"../machine/inner.h\"\nint rsb_high(int x) { return rsb_low() + rsb_all(); }",
+              "core/other/c.c" => "", "core/core.h" => "", "core/open.c" => "int rsb_all(void) { return rsb_low(); }" }
+    rooms = Rooms.new("binding", ROOMS["binding"], texts)
+    assert_equal({ "core/machine/a.c" => %w[core/core.h rsb_high], "core/strand/b.c" => %w[rsb_all] }, rooms.above)
+    assert_equal %w[core/other/c.c], rooms.strangers
   end
 
   def test_a_call_and_an_include_that_run_up_are_found

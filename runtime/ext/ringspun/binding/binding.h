@@ -16,7 +16,7 @@
 
 #define RSB_SPARE_MAX 128
 
-/* See core/runners.h. */
+/* See core/machine/runners.h. */
 typedef struct rsb_runners {
     VALUE *fibers;              /* the last one is taken first */
     uint32_t len, capacity;
@@ -31,7 +31,7 @@ typedef enum { RSB_LOOK_FOR_OTHERS, RSB_LOOK_SOON, RSB_LOOK_FOR_SIGNALS, RSB_LOO
 /* Of more threads that run than these none is waited for. */
 #define RSB_RUNNING_MAX 8
 
-/* See core/pending.h. */
+/* See core/strand/pending.h. */
 typedef struct {
     struct {
         int32_t thread;         /* 0: the place is free */
@@ -46,10 +46,10 @@ typedef struct rsb_machine {
     rsb_runners runners;        /* runner fibers that wait for a strand */
     VALUE idle_taken;           /* the one that was taken out of `runners` last, until it runs; 0: none */
     VALUE maker;                /* the fiber that makes runners, or nil */
-    struct rsb_fibers *fibers;  /* see core/fibers.h */
+    struct rsb_fibers *fibers;  /* see core/machine/fibers.h */
     uint32_t fork_count;        /* as it was when the machine last looked */
     bool open;
-    rs_link pinned;             /* in the process's list of machines that must stay (core/pinned.c) */
+    rs_link pinned;             /* in the process's list of machines that must stay (core/machine/pinned.c) */
     bool is_pinned;
     bool thread_moves;          /* from one native thread to another */
     bool takes_stack;           /* it holds the lock of fiber_stacks */
@@ -75,7 +75,7 @@ typedef struct rsb_machine {
     char *scratch;              /* for bytes that are copied on before another strand runs; NULL: not needed yet */
 } rsb_machine;
 
-/* What other files keep for a strand lies behind this (core/part.h). */
+/* What other files keep for a strand lies behind this (core/machine/part.h). */
 typedef struct rsb_strand {
     VALUE self;
     VALUE machine;

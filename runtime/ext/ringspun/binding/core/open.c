@@ -1,5 +1,6 @@
 /* open: how a machine is opened and closed, by its thread or because that ends, and how a forked child ends. */
-#include "inner.h"
+#include "core.h"
+#include "scope/inner.h"
 
 #include <ruby/ractor.h>
 #include <string.h>

@@ -187,7 +187,7 @@ static void need_virtual_time(rsb_machine *machine, VALUE blocker, int64_t limit
 
 static bool wait_for_thread(rsb_machine *machine, VALUE thread, int64_t limit_ns) {
     while (is_live_thread(thread)) {
-        /* In a simulation core/idle.c looks for its end, when no strand can go on: it takes no virtual time. */
+        /* In a simulation core/strand/idle.c looks for its end, when no strand can go on: it takes no virtual time. */
         int64_t look_ns = is_simulated(machine) ? RS_NEVER : rsb_deadline_after(machine, LOOK_NS);
         if (!block_until(machine, thread, look_ns < limit_ns ? look_ns : limit_ns) && look_ns >= limit_ns) return false;
     }

@@ -1,5 +1,5 @@
 /* simulation: methods that only a simulated machine has, and its trace, which all machines have. */
-#include "inner.h"
+#include "seeing.h"
 
 static rsb_machine *simulated(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);

@@ -1,5 +1,5 @@
 /* seconds: reads spans of time that callers pass, in seconds, and gives nanoseconds back as seconds. */
-#include "core.h"
+#include "machine.h"
 
 #include <limits.h>
 #include <math.h>
@@ -71,6 +71,10 @@ int64_t rsb_limit_ns(VALUE seconds) {
 }
 
 int64_t rsb_timeout_ns(VALUE seconds) { return NIL_P(seconds) ? RS_NEVER : rsb_seconds_to_ns(seconds, "timeout"); }
+
+int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what) {
+    return NIL_P(seconds) ? RS_NEVER : rsb_deadline_after(machine, rsb_seconds_to_ns(seconds, what));
+}
 
 VALUE rsb_seconds(int64_t ns) { return rb_float_new((double)ns / RSB_SECOND_NS); }
 

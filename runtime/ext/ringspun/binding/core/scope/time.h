@@ -4,13 +4,6 @@
 
 #include "binding/binding.h"
 
-/* The deadline after that delay from now; `machine` is NULL on a thread that has none. */
-static inline int64_t rsb_deadline_after(rsb_machine *machine, int64_t delay_ns) {
-    if (delay_ns == RS_NEVER) return RS_NEVER;
-    return rs_deadline_after(machine ? rs_now(&machine->engine) : rs_clock_ns(), delay_ns);
-}
-/* nil: never. */
-int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);
 /* The deadline of the option `timeout:`, of an options Hash; and of the arguments of a method that takes no other option. */
 int64_t rsb_timeout_deadline(rsb_machine *machine, VALUE options);
 int64_t rsb_timeout_given(rsb_machine *machine, int argc, VALUE *argv);

@@ -1,6 +1,6 @@
 /* values: checks what callers pass to methods: blocks, options, numbers. A wrong one raises a UsageError that says what is
  * expected. */
-#include "core.h"
+#include "machine.h"
 
 #define INSPECT_MAX 200
 

@@ -4,7 +4,8 @@
  * A lookout waits on a thread of its own. It looks without the GVL, because the stalling strand may hold the GVL. So it reads
  * only a few numbers of a machine that may be running, and follows no pointers; once it has the GVL it checks what it saw.
  */
-#include "inner.h"
+#include "binding/core/strand/inner.h"
+#include "seeing.h"
 
 #include <errno.h>
 

@@ -1,4 +1,4 @@
-#include "core.h"
+#include "machine.h"
 
 const rsb_part *rsb_parts;
 size_t rsb_machine_bytes = sizeof(rsb_machine);

@@ -1,4 +1,4 @@
-#include "core.h"
+#include "strand.h"
 
 typedef struct {
     rsb_strand *scheduler;      /* the strand that has scheduled it, or NULL */

@@ -9,10 +9,6 @@ static VALUE machine_now(VALUE self) { return rsb_seconds(rs_now(&rsb_machine_of
 
 /* --- deadlines --- */
 
-int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what) {
-    return NIL_P(seconds) ? RS_NEVER : rsb_deadline_after(machine, rsb_seconds_to_ns(seconds, what));
-}
-
 int64_t rsb_timeout_deadline(rsb_machine *machine, VALUE options) {
     return rsb_deadline(machine, rsb_timeout_option(options), "timeout");
 }

@@ -1,5 +1,5 @@
 /* memory: malloc for the binding. If there is no memory these raise a NoMemoryError, as CRuby's own functions do. */
-#include "core.h"
+#include "machine.h"
 
 #include <stdlib.h>
 

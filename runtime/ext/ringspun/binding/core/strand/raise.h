@@ -3,7 +3,7 @@
 #ifndef RINGSPUN_BINDING_CORE_RAISE_H
 #define RINGSPUN_BINDING_CORE_RAISE_H
 
-#include "errors.h"
+#include "binding/core/machine/machine.h"
 
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
 /* Raises what would refuse a wait of the running strand (rs_refusal), if anything does. */

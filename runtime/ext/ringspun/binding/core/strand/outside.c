@@ -2,7 +2,7 @@
  * (idle.c, by the hooks of its part): before each jump of virtual time, so that a strand reads what another has written before
  * virtual time goes on, and repeatedly while nothing else can happen.
  */
-#include "core.h"
+#include "strand.h"
 
 #include <errno.h>
 
