@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 # Who knows whom inside a house of C (the engine, the binding) whose folders are rooms, each of which is to know only those before
-# it. A room may have rooms of its own, which come before it. A file in no folder is a room by itself, if that is named. What a file
-# includes says so, and which functions and variables of others it names. A name belongs to the file that defines it, whoever declares it.
+# it. A room may have rooms of its own, which come before it. A file in no folder is a room by itself, if that is named. What a
+# file includes says so, and which functions and variables of others it names. A name belongs to the file that defines it, whoever
+# declares it.
 class Rooms
   INCLUDE = /^\s*#\s*include\s+"([^"]+)"/
   # Definitions stand at the beginning of a line.
