@@ -1,15 +1,20 @@
 /*
- * Floor of the tables `echo`, `armed` and `idle`: every message with one send and one recv, one after the other, and
- * nothing else. No thread, no switch, no polling.
+ * Floors of the tables `echo`, `armed` and `idle`: every message with one send and one recv, one after the other, and
+ * nothing else. No thread, no switch, no polling. Each send and recv is a system call of its own, or an entry of a ring:
+ * one call hands over those of several pairs, and only what has come is sent back.
  *
- *   messages PAIRS ROUNDS BYTES LEGS      LEGS: 1 for one way, 2 for there and back
+ *   messages PAIRS ROUNDS BYTES LEGS [ring]      LEGS: 1 for one way, 2 for there and back
  */
 #include "measure.h"
+#include "ring.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+
+/* Pairs whose entries one call hands over. */
+enum { TOGETHER = 64 };
 
 struct pair {
     int ends[2];
@@ -55,6 +60,49 @@ static uint64_t run(const struct pair *pairs, const struct plan *plan, char *buf
     return intact;
 }
 
+static void fill(struct ring *ring, uint8_t opcode, int fd, const char *bytes, unsigned length)
+{
+    uring_sqe *sqe = ring_entry(ring);
+
+    sqe->opcode = opcode;
+    sqe->fd = fd;
+    sqe->address = (uint64_t)(uintptr_t)bytes;
+    sqe->len = length;
+}
+
+/* The kernel takes entries in their order, so a message is there when it comes to who receives it. */
+static uint64_t trip(struct ring *ring, const struct pair *pairs, unsigned together, const struct plan *plan, char *buffers)
+{
+    uint64_t intact = 0;
+
+    for (unsigned leg = 0; leg < plan->legs; leg++) {
+        for (unsigned i = 0; i < together; i++) {
+            char *buffer = buffers + (size_t)i * plan->bytes;
+
+            fill(ring, URING_OP_SEND, pairs[i].ends[leg], leg ? buffer : pairs[i].payload, plan->bytes);
+            fill(ring, URING_OP_RECV, pairs[i].ends[!leg], buffer, plan->bytes);
+        }
+        ring_enter(ring, 2 * together);
+        must(ring_reap(ring, 2 * together) == 2ull * together * plan->bytes, "a message was cut");
+    }
+    for (unsigned i = 0; i < together; i++)
+        intact += memcmp(buffers + (size_t)i * plan->bytes, pairs[i].payload, plan->bytes) == 0;
+    return intact;
+}
+
+static uint64_t run_by_ring(struct ring *ring, const struct pair *pairs, const struct plan *plan, char *buffers)
+{
+    uint64_t intact = 0;
+
+    for (unsigned round = 0; round < plan->rounds; round++)
+        for (unsigned i = 0; i < plan->pairs; i += TOGETHER) {
+            unsigned together = plan->pairs - i < TOGETHER ? plan->pairs - i : TOGETHER;
+
+            intact += trip(ring, &pairs[i], together, plan, buffers);
+        }
+    return intact;
+}
+
 int main(int count, char **arguments)
 {
     struct plan plan = {
@@ -66,7 +114,9 @@ int main(int count, char **arguments)
     struct plan warm_up = plan;
     struct measurement measurement;
     struct pair *pairs = calloc(plan.pairs, sizeof(*pairs));
-    char *buffer = malloc(plan.bytes);
+    bool by_ring = count > 5 && strcmp(arguments[5], "ring") == 0;
+    char *buffer = malloc((size_t)TOGETHER * plan.bytes);
+    struct ring ring;
     uint64_t intact;
 
     must(pairs && buffer, "malloc");
@@ -78,10 +128,15 @@ int main(int count, char **arguments)
         payload_fill(pairs[i].payload, plan.bytes, i);
     }
     warm_up.rounds = 1;
-    run(pairs, &warm_up, buffer);
+    if (by_ring) {
+        ring_open(&ring, 2 * TOGETHER);
+        run_by_ring(&ring, pairs, &warm_up, buffer);
+    } else {
+        run(pairs, &warm_up, buffer);
+    }
 
     measure_begin(&measurement);
-    intact = run(pairs, &plan, buffer);
+    intact = by_ring ? run_by_ring(&ring, pairs, &plan, buffer) : run(pairs, &plan, buffer);
     measure_end(&measurement);
     measurement.operations = (uint64_t)plan.pairs * plan.rounds;
     measure_report(&measurement, 1, measurement.operations * plan.bytes, "intact", intact);

@@ -256,9 +256,11 @@ Bench.table "echo" do
     end
   end
 
-  floor("messages.c") { |connections:, trips:, bytes:| [connections, trips / connections, bytes, 2] }
+  messages = ->(connections:, trips:, bytes:) { [connections, trips / connections, bytes, 2] }
+  floor("messages.c", &messages)
+  ring_floor("messages.c", &messages)
 
-  targets "cpu_ns <= 1.1 x ringspun epoll", "ringspun fs: cpu_ns <= 1.03 x async",
+  targets "cpu_ns <= 2 x best floor", "cpu_ns <= 1.1 x ringspun epoll", "ringspun fs: cpu_ns <= 1.03 x async",
           "ringspun fs: syscalls <= 1.03 x async",
           "ringspun fs: syscalls <= 6.5 at N=64", "ringspun fs: syscalls <= 6.5 at N=1,000",
           "ringspun fs epoll: syscalls <= 9.0 at N=64", "ringspun fs epoll: syscalls <= 9.0 at N=1,000",

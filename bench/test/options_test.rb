@@ -19,7 +19,7 @@ class BenchTest::OptionsTest < Minitest::Test
     assert_equal 10, options.only.size
     echo = BenchTest.tables.find { |each| each.name == "echo" }
     narrowed = echo.narrowed(**options.narrowing("echo"))
-    assert_equal [%w[N=64], ["async", "eventmachine", "floor", "io-stream", "ringspun", "threads"]],
+    assert_equal [%w[N=64], ["async", "eventmachine", "floor", "io-stream", "ring floor", "ringspun", "threads"]],
                  [narrowed.rows.map(&:label), narrowed.contenders.map(&:name).grep_v(/uringmachine/).sort]
     chosen = echo.narrowed(**Bench::Options.parse(["--backends", "uring,epoll"]).narrowing("echo")).contenders.map(&:name)
     assert_includes chosen, "ringspun epoll"

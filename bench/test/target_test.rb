@@ -17,6 +17,19 @@ class BenchTest::TargetTest < Minitest::Test
     assert_verdict false, "2.00 x", "total <= 1.0 x best peer", ringspun: 2.0, async: 1.0, threads: 5.0
   end
 
+  def test_ratio_to_the_best_floor
+    table = BenchTest.table do
+      floor("stream.c") { |**| [] }
+      ring_floor("stream.c") { |**| [] }
+      contender("ringspun") {}
+      targets "total <= 2 x best floor", "total <= 2 x floor"
+    end
+    result = BenchTest.result(table, ringspun: 1.5, floor: 1.0, "ring floor": 0.5)
+    assert_equal [[false, "3.00 x"], [true, "1.50 x"]], result.verdicts.map { |verdict| [verdict.met, verdict.measured] }
+    result = BenchTest.result(table, ringspun: 1.5, floor: 1.0, "ring floor": { "unavailable" => "no ring" })
+    assert_equal [true, "1.50 x"], result.verdicts.first.then { |verdict| [verdict.met, verdict.measured] }
+  end
+
   def test_a_plain_number
     assert_verdict true, "1.50 s", "total <= 1_500.5", ringspun: 1.5
     assert_verdict false, "1.50 s", "total >= 2", ringspun: 1.5

@@ -9,7 +9,7 @@ module Bench
   class FloorProgram
     DIRECTORY = File.join(ROOT, "bench/floor")
     ENGINE = File.join(ROOT, "engine")
-    SHARED = %w[measure.c measure.h].map { |name| File.join(DIRECTORY, name) }.freeze
+    SHARED = %w[measure.c measure.h ring.c ring.h].map { |name| File.join(DIRECTORY, name) }.freeze
     # The extension's own optimisation, for both sides of a comparison.
     FLAGS = %W[-std=c11 -D_GNU_SOURCE -O3 -pthread -Wall -Wextra -Werror=implicit-function-declaration
                -I#{ENGINE}/include -I#{ENGINE}/src].freeze

@@ -43,11 +43,12 @@ module Bench
             .map { |contender| "#{[@table.name, label, contender.name].uniq.join(" ")} #{remark(contender)}" }
     end
 
-    # The median of a metric. `name` is a contender's name, "floor" or "best peer".
+    # The median of a metric. `name` is a contender's name, "floor", "best floor" or "best peer".
     def value(name, metric)
       case name
       when "floor" then @table.floor && median(@table.floor, metric)
-      when "best peer" then best_peer(metric)
+      when "best floor" then best(@table.floors, metric)
+      when "best peer" then best(@table.peers, metric)
       else
         contender = @table.contender(name)
         contender && median(contender, metric)
@@ -66,7 +67,7 @@ module Bench
 
     # The cost of a contender as a multiple of the floor's, and of the best peer's; nil if there is none.
     def floor_ratio(contender, metric) = ratio(median(contender, metric), value("floor", metric))
-    def peer_ratio(contender, metric) = ratio(median(contender, metric), best_peer(metric))
+    def peer_ratio(contender, metric) = ratio(median(contender, metric), value("best peer", metric))
 
     private
 
@@ -77,7 +78,7 @@ module Bench
       values unless values.empty?
     end
 
-    def best_peer(metric) = @table.peers.filter_map { |peer| median(peer, metric) }.min
+    def best(contenders, metric) = contenders.filter_map { |contender| median(contender, metric) }.min
 
     def ratio(ours, theirs)
       ours.to_f / theirs if ours && theirs && !theirs.zero?

@@ -89,7 +89,8 @@ module Bench
 
     def rows = @rows.empty? ? [Row.new(label: @name, size: {}, skipped: {}, quick: true, fixed: {})] : @rows
     def sizes = @size.keys
-    def floor = @contenders.find(&:floor?)
+    def floors = @contenders.select(&:floor?)
+    def floor = floors.first
     def peers = @contenders.select(&:peer?)
     def contender(name) = @contenders.find { |contender| contender.name == name }
 
@@ -237,6 +238,11 @@ module Bench
 
       # A floor written in C, bench/floor/`program`; the block makes its arguments from the sizes.
       def floor(program, &arguments) = add(name: "floor", role: :floor, program:, arguments:)
+
+      # The same work by the entries of a ring: the program is told so by its last argument.
+      def ring_floor(program, &arguments)
+        add(name: "ring floor", role: :floor, program:, arguments: ->(**size) { [*arguments.call(**size), "ring"] })
+      end
 
       # A part of ours without Ruby, also in C.
       def variant(name, program, &arguments) = add(name:, role: :variant, program:, arguments:)

@@ -11,8 +11,8 @@ module Bench
   #   real at 10x40 <= 1.1 x at 400x1    a ratio of one row to another
   #
   # `at ROW` restricts it to one row, and `at ROW and ROW` to several; without it, it must hold in every row. `floor` is the
-  # table's floor, whatever its name; `best peer` is the peer with the lowest value. It is about Ringspun on the main backend,
-  # unless another contender's name and a colon come first: `engine: cpu_ns <= floor + 100`.
+  # table's first floor, whatever its name; `best floor` and `best peer` are those with the lowest value. It is about Ringspun on
+  # the main backend, unless another contender's name and a colon come first: `engine: cpu_ns <= floor + 100`.
   class Target
     Verdict = Data.define(:sentence, :met, :measured)
 
