@@ -5,7 +5,8 @@
 require "open3"
 require_relative "../bin/support/selection"
 
-TIDY_TESTS = FileList["runtime/test/house/{tidy,seam,short_limits,circles,doors}_test.rb", "jobs/test/house/rooms_test.rb"].sort
+TIDY_TESTS = FileList["runtime/test/house/{tidy,seam,short_limits,circles,constants,doors}_test.rb",
+                      "jobs/test/house/rooms_test.rb"].sort
 RUNTIME_TESTS = (FileList["runtime/test/**/*_test.rb"] - TIDY_TESTS).sort
 RAILS_TESTS = FileList["jobs/test/rails/*_test.rb"].sort
 JOBS_TESTS = (FileList["jobs/test/**/*_test.rb"] - TIDY_TESTS - RAILS_TESTS).sort

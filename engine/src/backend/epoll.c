@@ -27,6 +27,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Events that one epoll_wait(2) brings. Where as many come there may be more, and another call follows. */
 #define EVENTS_PER_WAIT 256
 #define WAKE_UP UINT64_MAX
 
@@ -323,7 +324,7 @@ static void serve(rs_machine *machine, const struct epoll_event *event) {
         certain = 0; /* not for those behind one that takes what was reported */
         if (advance(machine, op)) continue;
         if (rs_op_kinds[op->request.kind].side == RS_SIDE_MASK) continue;
-        /* epoll reports an error or a hang-up for ever if this op does not end with it. */
+        /* epoll reports an error or a hang-up for ever (epoll_ctl(2), EPOLLERR) if this op does not end with it. */
         if (rs_retry_fits(op) || !(interest & reported)) rs_retry_later(machine, &state->retry, op);
         else blocked |= interest;
     }
@@ -345,6 +346,7 @@ static bool is_alone(rs_machine *machine, const rs_op *op) {
     return rs_descriptor_get(machine->descriptors, op->request.fd)->first == op->index + 1 && op->next == 0;
 }
 
+/* Descriptors that one poll(2) asks for. They lie on the stack, a kilobyte with their ops. */
 #define POLLED_AT_ONCE 64
 
 /* One by itself costs a call less if it is registered without a look. */

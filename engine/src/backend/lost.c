@@ -19,6 +19,9 @@ bool rs_is_lost(int64_t answer) {
     }
 }
 
+/* After as many answers in vain the thread naps between two of them. When those that mean later have gone on for a second as
+ * well, no kernel will answer otherwise. Sooner it may: tests an_enter_without_memory_for_a_while and
+ * an_enter_that_is_interrupted_often of test_uring.c. */
 #define FRUITLESS_MAX 64
 #define FRUITLESS_NS 1000000000
 #define NAP_NS 2000000

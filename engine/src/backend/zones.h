@@ -11,6 +11,8 @@
 
 #include "ringspun/core/link.h"
 
+/* As many as the look-ups that are under way at most (RS_LOOK_UPS_MAX). Where the zones of those that wait are more, a bucket has
+ * several. */
 #define RS_ZONE_BUCKETS 64
 
 /* Lives for as long as a look-up is in it. */

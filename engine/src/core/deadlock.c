@@ -17,6 +17,7 @@ static void cancel_all_but_root(rs_machine *machine) {
     }
 }
 
+/* The steps are those of take_step: 0 reports, 1 cancels all but the root, 2 interrupts the root, again and again. */
 #define LAST_STEP 2
 
 /* Where a strand has run since the last step, that step was not in vain, even if an op that it cancelled ended only later. */

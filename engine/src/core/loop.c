@@ -4,8 +4,8 @@
 /* A poll costs about as much as six resumes: after this many it is noise, and a ready socket still waits microseconds. */
 #define RESUMES_PER_POLL 61
 #define POLL_EVERY_NS 200000
-/* Reading the clock costs more than half a switch, so not at every resume: there, only the coarse one, which the kernel moves
- * on every few milliseconds. After a turn that was longer the next look is due at once. */
+/* Reading the clock costs more than half a switch, so not at every resume: there, only the coarse one, which the kernel moves on
+ * every few milliseconds (CLOCK_MONOTONIC_COARSE, clock_gettime(2)). After a turn that was longer the next look is due at once. */
 #define RESUMES_PER_CLOCK 8
 /* Several ticks of the coarse clock, on most kernels: so that two ops in a row, such as those of a `puts`, are seldom torn
  * apart. */

@@ -1,7 +1,7 @@
 #include "ringspun/core/machine.h"
 
 /* As many turns a strand has that is cancelled and never waits, before the end of one raises that: so much at least an `ensure`
- * block can do that runs when the cancellation comes. */
+ * block can do that runs when the cancellation comes (docs/decisions/03). */
 #define TURNS_OF_CANCELLED 128
 
 static void is_to_be_met(rs_scope *scope) {

@@ -46,7 +46,7 @@ static bool look_until(rs_machine *machine, int64_t until_ns) {
 
 /* And where no processor is idle nobody sleeps long, and who stays awake may keep the one who would answer from running. So both
  * are measured: it stays awake where that saves a fifth of a wait, and does the other once in so many waits. That is a prime, so
- * that in waits of two kinds by turns either kind is tried. */
+ * that in waits of two kinds by turns either kind is tried: see docs/decisions/18. */
 #define WAITS_PER_TRIAL 31u
 
 static bool stays_awake(rs_sleeps *sleeps) {

@@ -1,7 +1,7 @@
 #include "ringspun/core/machine.h"
 
 /* Inline successes, and the bytes that they move, before a strand lets others run: who moves more runs ahead of whom it is for,
- * whose bytes have left the processor's cache by then. */
+ * whose bytes have left the processor's cache by then. More with a lock, and of writes to files: see docs/decisions/03. */
 #define INLINE_STREAK_MAX 8
 #define INLINE_BYTES_MAX 65536
 #define LOCKED_STREAK_MAX 512

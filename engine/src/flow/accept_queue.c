@@ -93,7 +93,9 @@ static void ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_list_wake_all(machine, &queue->waiters, 0);
 }
 
-/* The kernel would give its op all that comes, and others none. One that has just come behind another ends here. */
+/* The kernel would give its op all that comes, and others none, for it wakes one of those that wait, and this op waits again at
+ * once: https://github.com/torvalds/linux/blob/v6.18/io_uring/opdef.c (poll_exclusive). One that has just come behind another
+ * ends here. */
 static void give_way(rs_machine *machine, rs_op *op) {
     rs_accept_queue *queue = op->context;
     RS_CHECK(queue->op == rs_op_id(op));

@@ -37,7 +37,7 @@ static void move_to_front(rs_buffer *buffer) {
     buffer->end = len;
 }
 
-/* Where it lies, if it can: the kernel moves a large one by its pages, so that it is never there twice. */
+/* Where it lies, if it can: realloc(3) has the kernel move a large one by its pages (mremap(2)), so that it is never there twice. */
 static bool extend(rs_buffer *buffer, size_t capacity) {
     RS_CHECK(capacity > buffer->capacity);
     if (buffer->start > 0) move_to_front(buffer);

@@ -4,6 +4,7 @@
 
 #include "ringspun/flow/buffer.h"
 
+/* Free pieces that are kept, a megabyte of them. */
 #define RS_POOL_MAX 64u
 
 struct rs_pool {

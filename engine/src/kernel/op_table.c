@@ -21,6 +21,10 @@
 /* A read or write of this size costs less than handing it to anybody. */
 #define INLINE_FILE_MAX 65536u
 
+/* A terminal is ready from 256 bytes of room on, but asks again before every byte that it processes, and the piece before that may
+ * have taken all of the room. So it gets half of that in one piece, and a byte that it processes alone.
+ * https://github.com/torvalds/linux/blob/v6.18/drivers/tty/tty_buffer.c (TTYB_ALIGN_MASK, tty_buffer_space_avail)
+ * https://github.com/torvalds/linux/blob/v6.18/drivers/tty/n_tty.c (n_tty_poll, process_output) */
 #define TERMINAL_ROOM 128u
 
 /* More than this goes out in several calls: while somebody on another processor takes as fast as we give, one call goes on for
@@ -173,8 +177,7 @@ static int64_t write_file(rs_machine *machine, const rs_request *request, const 
     return plain_write(request->fd, t);
 }
 
-/* A terminal is ready from 256 bytes of room on, but asks again before every byte that it processes, and the piece before
- * that may have taken all of the room. */
+/* The first bytes of those that do not wait if the terminal is ready (TERMINAL_ROOM). */
 static size_t terminal_step(const struct termios *terminal, const struct iovec *part) {
     RS_CHECK(part->iov_len > 0);
     const uint8_t *bytes = part->iov_base;

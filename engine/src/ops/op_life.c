@@ -34,7 +34,7 @@ static bool asks_for_nothing(const rs_request *request) {
 
 static uint64_t meaning_of(const rs_machine *machine, int fd) { return rs_platform_of(machine)->identity(machine, fd); }
 
-/* The kernel reports an error of a socket once. Not if the number means something else by now. */
+/* The kernel reports an error of a socket once (SO_ERROR in socket(7)). Not if the number means something else by now. */
 static bool is_reported_once(const rs_machine *machine, const rs_request *request, int64_t error) {
     bool from_kernel = error > RS_NO_MEMORY && error != -EAGAIN && error != -ECANCELED && error != -EBADF;
     if (!from_kernel || !reads_data(request) || (uint32_t)request->fd >= machine->descriptors->capacity) return false;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+/* Starts that have room at first. It doubles. */
 #define CAPACITY_FIRST 16u
 
 /* A batch of more is freed at its end, and not kept as the spare one. */

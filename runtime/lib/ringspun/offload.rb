@@ -6,6 +6,7 @@ module Ringspun
   #
   # @api private
   class Offload
+    # A thread costs little while it sleeps, and most programs that make such calls make more of them soon.
     IDLE_SECONDS = 10
 
     # How often a waiting strand looks whether it was cancelled.

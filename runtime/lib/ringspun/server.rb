@@ -170,6 +170,7 @@ module Ringspun
     PASSED = [Errno::ECONNABORTED, Errno::EPROTO, Errno::ENETDOWN, Errno::EHOSTUNREACH, Errno::ENETUNREACH].freeze
 
     PAUSES = (0.01..1.0)
+    # Seconds for what was written to a connection to leave, before it is closed all the same.
     CLOSE_SECONDS = 5
     private_constant :EXHAUSTED, :PASSED, :PAUSES, :CLOSE_SECONDS
 

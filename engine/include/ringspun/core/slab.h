@@ -25,6 +25,7 @@ typedef struct {
         };                                                                                                            \
     }
 
+/* Slots that are allocated together. A power of two, for every look at a slot divides by it. */
 #define RS_SLAB_CHUNK 256u
 
 typedef struct {

@@ -9,6 +9,7 @@
 
 #include "ringspun/core/base.h"
 
+/* A power of two, for each event takes the remainder. 32 KB of events: what led to a failure, and the hash has the rest. */
 #define RS_TRACE_RING 1024
 
 typedef enum {

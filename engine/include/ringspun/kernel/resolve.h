@@ -4,9 +4,11 @@
 
 #include "ringspun/ops/op.h"
 
+/* A look-up owns room for as many addresses, 4 KB, and takes the first ones: those that the resolver prefers. */
 #define RS_ADDRESSES_MAX 64
 /* Of the longest address in digits, with the name of its interface. */
 #define RS_ADDRESS_SIZE 64
+/* NI_MAXHOST of getnameinfo(3). */
 #define RS_HOST_SIZE 1025
 
 typedef struct rs_lookup {

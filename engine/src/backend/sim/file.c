@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* From this size on a file grows by a quarter, as a buffer does (RS_BUFFER_LARGE). */
 #define LARGE 1048576
 
 static void free_file(sim_file *file) {
@@ -122,7 +123,7 @@ int64_t sim_file_write(sim_object *object, int64_t offset, const void *bytes, ui
     if ((object->open_flags & O_ACCMODE) == O_RDONLY) return -EBADF;
     sim_file *file = object->file;
     int64_t from = offset >= 0 ? offset : object->position;
-    /* As Linux does it, even for a pwrite. */
+    /* As Linux does it, even for a pwrite: https://man7.org/linux/man-pages/man2/pwrite.2.html (BUGS) */
     if (object->open_flags & O_APPEND) from = file->size;
     if (len == 0) return 0;
     if (from >= SIM_FILE_MAX) return -EFBIG;

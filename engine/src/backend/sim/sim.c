@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+/* Not 0: a clock that has gone on for a while, as a real one has, so that a time before now is positive too. */
 #define CLOCK_START_NS 1000000000
 /* However likely a fault is: an op meets this many, then the kernel is kind to it, so every run ends. */
 #define FAULTS_PER_OP 4

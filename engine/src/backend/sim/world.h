@@ -10,9 +10,10 @@
 
 #include "ringspun/ops/op.h"
 
+/* Above the numbers that the process itself has as a rule, so that a simulated one that gets to the kernel means nothing there. */
 #define SIM_DESCRIPTOR_FIRST 1000
 #define SIM_DESCRIPTORS_MAX 65536u
-/* What Linux gives a pipe, and how much it writes there in one piece. */
+/* What Linux gives a pipe, and how much it writes there in one piece: pipe(7). */
 #define SIM_STREAM_CAPACITY 65536u
 #define SIM_PIPE_ATOMIC 4096u
 #define SIM_FILE_MAX ((int64_t)1 << 30)

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+/* System calls: the same numbers on all processors but Alpha.
+ * https://github.com/torvalds/linux/blob/v6.18/include/uapi/asm-generic/unistd.h */
 #define URING_SYS_SETUP 425
 #define URING_SYS_ENTER 426
 #define URING_SYS_REGISTER 427
@@ -101,6 +103,7 @@ typedef struct {
     uint64_t reserved[3];
 } uring_buffer_ring_wish;
 
+/* IORING_OP_* in their order: https://github.com/torvalds/linux/blob/v6.18/include/uapi/linux/io_uring.h */
 enum {
     URING_OP_NOP = 0, URING_OP_READV = 1, URING_OP_WRITEV = 2, URING_OP_FSYNC = 3, URING_OP_POLL_ADD = 6,
     URING_OP_SENDMSG = 9, URING_OP_RECVMSG = 10, URING_OP_ACCEPT = 13, URING_OP_ASYNC_CANCEL = 14, URING_OP_CONNECT = 16,
@@ -113,6 +116,7 @@ enum {
 #define URING_MAP_RINGS 0ull
 #define URING_MAP_SQES 0x10000000ull
 
+/* uring_params.flags: https://man7.org/linux/man-pages/man2/io_uring_setup.2.html */
 #define URING_SETUP_SQPOLL (1u << 1)
 #define URING_SETUP_SQ_AFF (1u << 2)
 #define URING_SETUP_CQSIZE (1u << 3)
@@ -123,6 +127,7 @@ enum {
 #define URING_SETUP_SINGLE_ISSUER (1u << 12)
 #define URING_SETUP_DEFER_TASKRUN (1u << 13)
 
+/* uring_params.features, from the same page. */
 #define URING_FEATURE_SINGLE_MMAP (1u << 0)
 #define URING_FEATURE_NODROP (1u << 1)
 #define URING_FEATURE_SUBMIT_STABLE (1u << 2)
@@ -133,32 +138,39 @@ enum {
 #define URING_FEATURE_EXT_ARG (1u << 8)
 #define URING_FEATURE_CQE_SKIP (1u << 11)
 
+/* Flags of an entry: https://man7.org/linux/man-pages/man2/io_uring_enter.2.html */
 #define URING_SQE_ASYNC (1u << 4)
 #define URING_SQE_BUFFER_SELECT (1u << 5)
 #define URING_SQE_CQE_SKIP_SUCCESS (1u << 6)
 
+/* What the kernel tells in the flags of the submission ring: https://github.com/torvalds/linux/blob/v6.18/include/uapi/linux/io_uring.h */
 #define URING_SQ_NEED_WAKEUP (1u << 0)
 #define URING_SQ_CQ_OVERFLOW (1u << 1)
 #define URING_SQ_TASKRUN (1u << 2)
 
+/* Flags of io_uring_enter(2). */
 #define URING_ENTER_GETEVENTS (1u << 0)
 #define URING_ENTER_SQ_WAKEUP (1u << 1)
 #define URING_ENTER_SQ_WAIT (1u << 2)
 #define URING_ENTER_EXT_ARG (1u << 3)
 
+/* Flags of a completion; its upper half is the number of a buffer: io_uring_enter(2), and the header above. */
 #define URING_CQE_BUFFER (1u << 0)
 #define URING_CQE_MORE (1u << 1)
 #define URING_CQE_SOCK_NONEMPTY (1u << 2)
 #define URING_CQE_BUFFER_SHIFT 16
 
+/* In the priority of an entry to receive, send or accept: io_uring_enter(2). */
 #define URING_RECVSEND_POLL_FIRST (1u << 0)
 #define URING_ACCEPT_MULTISHOT (1u << 0)
 
+/* In the length of a poll, and the flags of a cancellation and of an fsync: io_uring_enter(2). */
 #define URING_POLL_MULTISHOT (1u << 0)
 #define URING_CANCEL_ALL (1u << 0)
 #define URING_CANCEL_ANY (1u << 2)
 #define URING_FSYNC_DATASYNC (1u << 0)
 
+/* What io_uring_register(2) is asked for, and a flag of a probe's answer. */
 #define URING_REGISTER_PROBE 8
 #define URING_REGISTER_IOWQ_MAX_WORKERS 19
 #define URING_REGISTER_BUFFER_RING 22

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What one entry can ask for, and more than any transfer moves at once. */
+/* What one entry can ask for, and as much as any transfer moves at once: read(2), NOTES. */
 #define LEN_MAX 0x7ffff000u
 
 static uint64_t pointer(const void *address) { return (uint64_t)(uintptr_t)address; }
@@ -22,7 +22,8 @@ static uint64_t pointer(const void *address) { return (uint64_t)(uintptr_t)addre
 /* --- an entry for each kind --- */
 
 /* `by_worker`: a thread of the kernel's does it, without a first try on ours. An open is tried first all the same, with O_NONBLOCK:
- * that of a FIFO then does not wait for its other end. */
+ * that of a FIFO then does not wait for its other end: fifo(7).
+ * https://github.com/torvalds/linux/blob/v6.18/io_uring/openclose.c (io_openat2) */
 typedef struct {
     uint8_t opcode;             /* NOP: none of them does this */
     bool by_worker;
@@ -241,8 +242,8 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
         way->by_worker = true;
         return;
     }
-    /* A connect has begun with our own try, and the kernel would refuse a second one; a datagram to a full receiver it tries
-     * again with no bytes left. */
+    /* A connect has begun with our own try, and the kernel would refuse a second one (EALREADY, connect(2)); a datagram to a full
+     * receiver it tries again with no bytes left. */
     if (rs_retry_fits(op) || sends(machine, op) || waits_for_priority(op)) {
         way->for_readiness = true;
         return;

@@ -10,6 +10,8 @@
 #include "backend/uring/ring.h"
 
 #define URING_POOL_GROUP 0
+/* As much as a piece of a stream's buffer (RS_BUFFER_PIECE), and as a usual read asks for. A completion uses up a whole one: see
+ * docs/decisions/19. */
 #define URING_POOL_BUFFER 16384u
 
 typedef struct uring_pool uring_pool;

@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+/* A ring of fewer takes no less memory: the kernel takes it by the page, and 64 entries fill one. */
 #define ENTRIES_MIN 8
 /* Completions come in bursts: an overflow is handled, but costs. */
 #define COMPLETIONS_PER_ENTRY 8

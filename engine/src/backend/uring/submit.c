@@ -19,7 +19,8 @@ void uring_limit_workers(rs_machine *machine, uring_state *state) {
 }
 
 /* The kernel counts an open among those for files, although that of a FIFO waits for its other end, and maybe for ever. So for each of
- * these that are under way at the same time there may be one thread more. */
+ * these that are under way at the same time there may be one thread more.
+ * https://github.com/torvalds/linux/blob/v6.18/io_uring/io_uring.c (io_prep_async_work, unbound_nonreg_file) */
 static void make_way_for_others(rs_machine *machine, uring_state *state) {
     state->others++;
     if (RS_LIKELY(state->others <= state->others_most) || state->others_most == RS_OPENS_MAX) return;

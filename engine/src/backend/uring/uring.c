@@ -28,6 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Completions that have room at first, 4 KB. It doubles where more come at once. */
 #define BACKLOG_FIRST 256
 
 /* --- opening and closing --- */
@@ -345,7 +346,8 @@ static void look(rs_machine *machine) {
 }
 
 /* Times are due, and the kernel may have more that came before them: it gives a few at a time, and of what has completed, some were
- * asked for anew. Those for whom there is always more do not keep us here for ever. */
+ * asked for anew. Those for whom there is always more do not keep us here for ever.
+ * https://github.com/torvalds/linux/blob/v6.18/io_uring/io_uring.c (IO_LOCAL_TW_DEFAULT_MAX) */
 static void look_for_rest(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     uint32_t looks = machine->in_flight / 8 + 8;

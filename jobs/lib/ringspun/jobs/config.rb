@@ -9,6 +9,7 @@ module Ringspun
     #     config.queues = { "critical" => 5, "default" => 1 }
     #   end
     class Config
+      # In seconds.
       DAY = 86_400
       STRATEGIES = %i[group_commit single named_pool pool].freeze
       ANSWERS = %i[raise return].freeze

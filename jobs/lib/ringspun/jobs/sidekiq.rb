@@ -25,6 +25,7 @@ module Ringspun
       NAME = "Sidekiq"
       # The version of Sidekiq whose names these are. Programs compare it.
       VERSION = "8.1.0"
+      # Its first number.
       MAJOR = 8
 
       # Whoever waits when the worker ends gets a {Cancelled}; this class is here for a `rescue` that names it.

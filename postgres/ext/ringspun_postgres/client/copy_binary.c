@@ -7,7 +7,7 @@ enum {
 };
 
 #define EPOCH_DAYS 10957        /* from 1970-01-01 to 2000-01-01, from which the server counts */
-#define DAY_US 86400000000
+#define DAY_US 86400000000      /* microseconds, in which it counts */
 
 static bool is_known(uint32_t oid) {
     switch (oid) {

@@ -12,6 +12,7 @@
 
 enum { RPG_COPY_TEXT, RPG_COPY_CSV, RPG_COPY_BINARY };
 
+/* Bytes of what stands for NULL, which is \N, or nothing, or a word. A longer one is refused. */
 #define RPG_COPY_NULL_MAX 64
 
 /* How rows are written, or read. */

@@ -6,6 +6,7 @@
 
 enum { JSON = 114, JSONB = 3802 };
 
+/* How a binary COPY begins: https://www.postgresql.org/docs/17/sql-copy.html#id-1.9.3.55.9.4 */
 #define SIGNATURE "PGCOPY\n\377\r\n\0"
 #define SIGNATURE_LEN 11u
 

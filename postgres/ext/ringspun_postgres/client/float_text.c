@@ -8,6 +8,7 @@
 #define SMALLEST 1e-4
 #define LARGEST 1e15
 
+/* Of a double, without the leading one (IEEE 754, DBL_MANT_DIG of float.h). */
 #define MANTISSA_BITS 52
 
 __extension__ typedef unsigned __int128 wide;

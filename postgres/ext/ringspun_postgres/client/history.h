@@ -10,6 +10,7 @@
 #include "client/kind.h"
 #include "client/postgres.h"
 
+/* In nanoseconds, as the clock has it. */
 #define RPG_MILLISECOND INT64_C(1000000)
 
 /* Whatever takes longer holds up others. */

@@ -12,6 +12,8 @@
 #include "client/what.h"
 #include "codec/verdict.h"
 
+/* Room for a lane's prefix and a number of ten digits. The server keeps 63 bytes of a name:
+ * https://www.postgresql.org/docs/17/sql-syntax-lexical.html#SQL-SYNTAX-IDENTIFIERS */
 #define RPG_NAME_MAX 40
 
 typedef struct {

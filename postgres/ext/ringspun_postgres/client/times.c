@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+/* In microseconds, in which the server counts: https://www.postgresql.org/docs/17/datatype-datetime.html */
 #define SECOND_US INT64_C(1000000)
 
 static ID id_jd;

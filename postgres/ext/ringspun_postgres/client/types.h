@@ -22,6 +22,7 @@ typedef struct rpg_type {
     char delimiter;             /* an array, between its elements; 0: a comma */
 } rpg_type;
 
+/* OIDs of bytea and bytea[]: https://github.com/postgres/postgres/blob/REL_17_STABLE/src/include/catalog/pg_type.dat */
 #define RPG_BYTEA 17u
 #define RPG_BYTEA_ARRAY 1001u
 

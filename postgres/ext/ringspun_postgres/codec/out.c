@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes of a usual statement with its values. It doubles. */
 #define FIRST_CAPACITY 512u
 
 void rpg_out_free(rpg_out *out) {

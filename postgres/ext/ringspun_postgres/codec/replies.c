@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+/* Requests without an answer that have room at first. It doubles. */
 #define FIRST_CAPACITY 16u
 
 /* These have an answer even after an error. */

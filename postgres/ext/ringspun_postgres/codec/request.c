@@ -1,5 +1,7 @@
 #include "codec/request.h"
 
+/* In place of a version of the protocol: 1234 in the upper half, and 5679 or 5678, so that no version is ever the same.
+ * https://www.postgresql.org/docs/17/protocol-message-formats.html (SSLRequest, CancelRequest) */
 #define SSL_REQUEST 80877103u
 #define CANCEL_REQUEST 80877102u
 

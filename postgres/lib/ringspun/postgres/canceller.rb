@@ -11,6 +11,7 @@ module Ringspun
     #
     # @api private
     class Canceller
+      # Connections that are opened for it at a time, beside those of the pool: each is a process of the server's.
       AT_ONCE = 2
 
       # After which the connection is closed instead.

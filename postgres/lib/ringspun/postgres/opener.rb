@@ -8,6 +8,7 @@ module Ringspun
     #
     # @api private
     class Opener
+      # Connections that are opened at a time: each costs the server a new process, which takes from those that answer.
       AT_ONCE = 3
 
       # Seconds before the first try after a failure: doubled each time, up to the most, and by chance up to half as long again,

@@ -19,6 +19,8 @@ module Ringspun
     #
     # @api private
     class Options
+      # libpq has no limit: https://www.postgresql.org/docs/17/libpq-connect.html#LIBPQ-CONNECT-CONNECT-TIMEOUT
+      # This is more than a look-up of a name and a handshake with a server that has just started take.
       CONNECT_SECONDS = 30.0
       VERSIONS = { nil => 0x30000, "3.0" => 0x30000, "3.2" => 0x30002, "latest" => 0x30002 }.freeze
 

@@ -7,6 +7,7 @@ module Ringspun
     #
     # @api private
     module Shown
+      # Characters of a statement that a message shows.
       MAX = 500
 
       # What follows PASSWORD in statements about roles.

@@ -14,6 +14,7 @@
 #include <ruby/io/buffer.h>
 #include <ruby/thread.h>
 
+/* Handles of strands that have ended and that nobody has seen, for the next ones: a kilobyte of a machine. */
 #define RSB_SPARE_MAX 128
 
 /* See core/machine/runners.h. */
@@ -56,7 +57,7 @@ typedef struct rsb_machine {
     _Atomic bool thread_ended;  /* nobody can run it any more */
     bool locate;                /* record where strands are spun, and when they begin to wait */
     long features_seen;         /* how many files Ruby had loaded when a strand was spun last */
-    VALUE root_fiber;           /* the thread's first: CRuby goes on there when a runner ends; nil: not known */
+    VALUE root_fiber;           /* the thread's first, where CRuby goes on when a runner ends (return_fiber, cont.c); nil: not known */
     rs_scope outside;           /* the strands that belong to no Ringspun.run */
     rs_scope *outermost;        /* the scope of the outermost Ringspun.run, or `outside` */
     VALUE root_error;           /* the last error of a strand that was raised in the root, or nil */

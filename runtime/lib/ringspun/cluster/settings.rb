@@ -7,6 +7,7 @@ module Ringspun
     # @api private
     class Settings
       HOOKS = %i[before_fork after_fork on_worker_end on_reload].freeze
+      # Far more than any computer has cores for: a larger number is taken for a mistake.
       WORKERS_MAX = 1024
 
       attr_reader :workers, :drain, :grace, :boot, :heartbeat, :settle, :backoff, :log,

@@ -9,6 +9,7 @@ module Ringspun
     module Context
       COMMON = %i[ca verify cert key alpn min_version].freeze
       VERSIONS = { TLS1_2: OpenSSL::SSL::TLS1_2_VERSION, TLS1_3: OpenSSL::SSL::TLS1_3_VERSION }.freeze
+      # Contexts of clients, by their options: programs have a few, unless they make options for each host.
       KEPT = 32
       ANY_NAME = :issuer
       private_constant :COMMON, :VERSIONS, :KEPT, :ANY_NAME

@@ -7,6 +7,7 @@ module Ringspun
     #
     # @api private
     class Sessions
+      # For how many peers sessions are kept. Without one a handshake has a certificate and a signature more.
       PEERS = 256
       # Sessions kept for a peer: OpenSSL's servers send two (SSL_CTX_set_num_tickets(3)), for connections made at the same time.
       EACH = 4

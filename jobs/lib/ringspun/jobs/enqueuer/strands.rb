@@ -17,6 +17,7 @@ module Ringspun
       #
       # @api private
       class Strands
+        # One that is under way, and one for those who have come meanwhile. With more there would be smaller batches.
         FLIGHTS_MAX = 2
 
         def initialize(delivery)

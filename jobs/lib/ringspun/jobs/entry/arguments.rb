@@ -10,6 +10,7 @@ module Ringspun
       # https://docs.ruby-lang.org/en/master/JSON.html (max_nesting)
       DEPTH_MAX = 98
 
+      # Kinds of values, small numbers for a `case`.
       NUMBER_OR_NOTHING = 0
       STRING = 1
       FLOAT = 2

@@ -209,6 +209,8 @@ module Ringspun
       module Pages
         include Enumerable
 
+        # Jobs in one call of the storage, as Sidekiq has it:
+        # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/api.rb (page_size)
         PAGE = 50
         private_constant :PAGE
 

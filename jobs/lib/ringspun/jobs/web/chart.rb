@@ -7,6 +7,7 @@ module Ringspun
       #
       # @api private
       class Chart
+        # The picture, and its margins: on the left and below for the numbers of the axes. In units of the SVG, which pages scale.
         WIDTH = 600
         HEIGHT = 160
         LEFT = 56

@@ -8,6 +8,7 @@ module Ringspun
       #
       # @api private
       class Acker
+        # Outcomes that go in one call of the storage.
         BATCH_MAX = 500
         # Other clients of the storage wait meanwhile, and it may refuse a call that is too large.
         BYTES_MAX = 4 * 1024 * 1024

@@ -11,6 +11,7 @@ module Ringspun
       #
       # @api private
       class Announcement
+        # Seconds between two announcements, while nobody looks. Dashboards show one for {Storage::SHOWN_SECONDS}.
         EVERY_SECONDS = 5
         # Seconds for which a worker that was asked announces what its jobs wait for.
         WAITS_SECONDS = 30

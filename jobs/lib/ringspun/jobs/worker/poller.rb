@@ -11,6 +11,7 @@ module Ringspun
       #
       # @api private
       class Poller < Maintenance
+        # Jobs that one call of the storage moves; when there were as many, the next call follows at once.
         PAGE = 100
         # Polls at least this often, and at most twice as often.
         POLL_SECONDS = Storage::POLL_SECONDS / 2.0

@@ -9,6 +9,7 @@ module Ringspun
       #
       # @api private
       class Pruner < Maintenance
+        # Seconds between two rounds: jobs are kept by the month, so that a minute more is nothing.
         PRUNE_SECONDS = 60.0
 
         private

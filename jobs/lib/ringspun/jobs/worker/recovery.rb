@@ -9,6 +9,7 @@ module Ringspun
       #
       # @api private
       class Recovery < Maintenance
+        # Jobs that one call of the storage recovers; when there were as many, the next call follows at once.
         PAGE = 100
         RECOVER_SECONDS = 2.0
         # Leases for which a job that waits in the quarantine holds its place, where its queue has a limit.

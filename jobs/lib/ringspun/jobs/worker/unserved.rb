@@ -10,6 +10,7 @@ module Ringspun
       #
       # @api private
       class Unserved < Maintenance
+        # Seconds between two looks.
         LOOK_SECONDS = 60.0
         # From one line of a queue to the next.
         AGAIN_SECONDS = 600

@@ -65,6 +65,7 @@ module Ringspun
 
       def readable?(source) = source.respond_to?(:read_partial) || source.respond_to?(:readpartial)
 
+      # Bytes of a read: as many are worth a message (FULL in client/copy_rows.c).
       PIECE = 65_536
       private_constant :PIECE
 

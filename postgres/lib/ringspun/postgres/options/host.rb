@@ -29,6 +29,7 @@ module Ringspun
       end
 
       class Host
+        # https://www.postgresql.org/docs/17/runtime-config-connection.html#GUC-PORT
         PORT = 5432
         # Where Debian and where PostgreSQL itself has its socket. What a file of passwords says of localhost is meant for these.
         FOLDERS = ["/var/run/postgresql", "/tmp"].freeze

@@ -12,6 +12,8 @@ module Ringspun
       #
       # @api private
       class Authentication
+        # AuthenticationOk, AuthenticationSASLContinue and AuthenticationSASLFinal:
+        # https://www.postgresql.org/docs/17/protocol-message-formats.html
         OK = 0
         SASL_CONTINUE = 11
         SASL_FINAL = 12

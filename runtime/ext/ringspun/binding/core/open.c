@@ -28,9 +28,9 @@ static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_d
     rsb_thread_machine = NULL;
 }
 
-/* With a hook, of any kind, CRuby takes a lock whenever any thread lets the GVL go or gets it. So there is none as long as only the
- * main thread has a machine, for its end is that of the process; so is the end of a thread that a fork has made the main one. Once
- * it is there it stays: a thread that ends may not take it away. */
+/* With a hook, of any kind, CRuby takes a lock whenever any thread lets the GVL go or gets it (rb_thread_execute_hooks in
+ * thread_pthread.c). So there is none as long as only the main thread has a machine, for its end is that of the process; so is the
+ * end of a thread that a fork has made the main one. Once it is there it stays: a thread that ends may not take it away. */
 static void add_exit_hook(void) { rb_internal_thread_add_event_hook(thread_exits, RUBY_INTERNAL_THREAD_EVENT_EXITED, NULL); }
 
 /* Makes this thread's machine. Most programs use {Machine.current}, which makes one with the defaults.

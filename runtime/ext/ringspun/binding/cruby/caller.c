@@ -64,7 +64,8 @@ bool rsb_called_by(const char *class_path, const char *method) {
     return false;
 }
 
-/* CRuby has unwound the stack by then. Blocks have the name of their method as a base label, and methods in C have none. */
+/* CRuby has unwound the stack by then (thread_start_func_2 in thread.c, rb_ec_fiber_scheduler_finalize in eval.c). Blocks have the
+ * name of their method as a base label, and methods in C have none. */
 bool rsb_called_by_nobody(const char *method) {
     VALUE frames[FRAMES_MAX];
     int lines[FRAMES_MAX];
@@ -79,7 +80,8 @@ bool rsb_called_from_io_close(void) {
 }
 
 /* While a hook writes the buffer of an IO, others may add to that buffer, and CRuby would take what they add for written. If
- * CRuby waits by itself, it looks at the buffer again afterwards. syswrite never does: it raises instead of waiting. */
+ * CRuby waits by itself, it looks at the buffer again afterwards (io_fflush in io.c). syswrite never does: it raises instead of
+ * waiting (rb_io_syswrite). */
 bool rsb_waits_itself(VALUE io) { return !(rb_io_mode(io) & FMODE_SYNC) && !rsb_called_by("IO", "syswrite"); }
 
 /* The frame that called the hook, if no override is between; nil: there is none. */

@@ -24,7 +24,8 @@ bool rsb_called_from_io_close(void);
  * File.stat and the like. */
 bool rsb_called_for_system_call(void);
 /* Or it is a whole IO.copy_stream. On another thread nothing could interrupt the waits of that copy, because it looks for
- * interrupts of the strand's own thread. Without the hook CRuby copies as it did before 3.4, and waits by the hook io_wait. */
+ * interrupts of the strand's own thread (maygvl_copy_stream_continue_p in io.c). Without the hook CRuby copies as it did before
+ * 3.4, and waits by the hook io_wait. */
 bool rsb_called_from_copy(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes of a read that says none: a piece of a stream's buffer (RS_BUFFER_PIECE). */
 #define DEFAULT_LENGTH 16384
 /* The most that Linux transfers in one call: read(2), NOTES. */
 #define LENGTH_MAX 0x7ffff000

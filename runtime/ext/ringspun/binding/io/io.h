@@ -120,8 +120,9 @@ VALUE rsb_flush_own_buffer(VALUE io);
 
 /* Ends the ops on the descriptor and closes it. */
 void rsb_close(rsb_machine *machine, VALUE io);
-/* For the hook that CRuby calls while it closes an IO, when the IO has lost its number already: the number is closed even if this
- * raises. False: CRuby must close it, because the close of this strand has led to the hook, or because it is not open. */
+/* For the hook that CRuby calls while it closes an IO (fptr_finalize_flush in io.c), when the IO has lost its number already: the
+ * number is closed even if this raises. False: CRuby must close it, because the close of this strand has led to the hook, or
+ * because it is not open. */
 bool rsb_close_for_ruby(rsb_machine *machine, int fd);
 
 /* For IO#close that waits for a child process: its descriptors are closed by now, and their numbers may be in use again. */

@@ -240,6 +240,8 @@ static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, V
     return Qnil;
 }
 
+/* More than what options are: numbers, names and small structs. Of a longer one the kernel gives as much: getsockopt(2),
+ * `optlen`. */
 #define OPTION_MAX 256
 
 /* Reads an option of a socket.
@@ -340,6 +342,8 @@ static VALUE machine_send(int argc, VALUE *argv, VALUE self) {
 
 /* --- messages --- */
 
+/* Room for 252 descriptors. A message has 253 at most (SCM_MAX_FD), and what finds no room is dropped by the kernel, which says so
+ * (MSG_CTRUNC): https://man7.org/linux/man-pages/man7/unix.7.html and recv(2). */
 #define CONTROL_MAX 1024
 
 /* The msghdr and all that it points to, except the data, in one block that the op owns. */

@@ -3,8 +3,8 @@
  * Each buffer of a vector is locked or frozen during the op, and pinned: an Array keeps its elements alive, but compaction may
  * move them, and the bytes of a short String move with it.
  *
- * The kernel takes at most IOV_MAX parts at once. Where there are more, the last of them go through one String of ours: in
- * several calls a datagram would be several, and a second read might wait though the first has bytes.
+ * The kernel takes at most IOV_MAX parts at once (readv(2)). Where there are more, the last of them go through one String of
+ * ours: in several calls a datagram would be several, and a second read might wait though the first has bytes.
  */
 #include "io.h"
 

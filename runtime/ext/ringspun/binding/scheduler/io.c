@@ -234,8 +234,9 @@ RSB_APART static void check_after_wait(transfer *t) {
 }
 
 /* Whether a transfer without a minimum must wait. After -EAGAIN CRuby either returns to the program, as in read_nonblock, or
- * calls io_wait and the hook again. Methods written in C are never the non-blocking ones, so the hook waits for them at once,
- * which is half the work. (For sysread and syswrite CRuby would raise -EAGAIN.) */
+ * calls io_wait and the hook again (io_read_nonblock and rb_io_maybe_wait_readable in io.c). Methods written in C are never the
+ * non-blocking ones, so the hook waits for them at once, which is half the work. (For sysread and syswrite CRuby would raise
+ * -EAGAIN.) */
 static bool must_wait(const transfer *t) {
     return rsb_called_from_c() && !(t->request.kind == RS_OP_WRITE && rsb_waits_itself(t->io));
 }

@@ -2,8 +2,9 @@
  * locks, time and fibers.
  *
  * CRuby calls `unblock` with a fiber; block_waits says which strand waits in that fiber. By then CRuby has removed the waiter
- * from the list of the lock, the queue or the thread, so an unblock must neither be lost nor end another wait. From the same
- * thread it takes effect at once. Another thread sends a message with the ticket of the wait, which it reads with the GVL held.
+ * from the list of the lock, the queue or the thread (sync_wakeup in thread_sync.c, rb_threadptr_join_list_wakeup in thread.c),
+ * so an unblock must neither be lost nor end another wait. From the same thread it takes effect at once. Another thread sends a
+ * message with the ticket of the wait, which it reads with the GVL held.
  */
 #include "scheduler.h"
 
@@ -206,6 +207,8 @@ typedef struct rsb_plain_wait {
     bool unblocked;
 } plain_wait;
 
+/* Pauses between two looks, doubled from the first to the last: a short wait is hardly longer for it, and a long one looks 200
+ * times a second. */
 #define PLAIN_PAUSE_MIN_NS 100000
 #define PLAIN_PAUSE_MAX_NS 5000000
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Unwritten bytes from which on a writer waits, where nothing else was asked for: what a pipe holds, pipe(7). */
 #define HIGH_WATER 65536
 
 static ID id_stream, option_names[3];

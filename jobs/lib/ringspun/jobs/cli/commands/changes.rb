@@ -8,6 +8,7 @@ module Ringspun
       # @api private
       class Change < Command
         CHOICES = %i[class jid tag text queue all yes json].freeze
+        # Jobs in one call of the storage, whose other clients wait meanwhile.
         PAGE = 1000
 
         def call(names)

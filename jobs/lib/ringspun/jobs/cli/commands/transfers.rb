@@ -8,6 +8,7 @@ module Ringspun
       # @api private
       class Export < Command
         command "export PLACE|all [FILE]", "writes the jobs of a place, or all that do not run, as lines of JSON"
+        # Jobs in one call of the storage, whose other clients wait meanwhile.
         PAGE = 1000
 
         def call(names)
@@ -86,6 +87,7 @@ module Ringspun
       # @api private
       class Import < Command
         command "import [FILE]", "stores the jobs of an export again, but for those that are there", :json
+        # Jobs in one call of the storage, whose other clients wait meanwhile.
         PAGE = 1000
 
         def call(names)

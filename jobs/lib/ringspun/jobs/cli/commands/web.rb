@@ -8,6 +8,7 @@ module Ringspun
       # @api private
       class Pages < Command
         HOST = "127.0.0.1"
+        # The port of `rackup`, where nothing else was asked for: https://github.com/rack/rackup
         PORT = 9292
 
         command "web", "serves web pages on which to see jobs and steer them, at 127.0.0.1 and port 9292", :bind, :port

@@ -8,6 +8,7 @@ module Ringspun
         #
         # @api private
         class History
+          # A minute of seconds, for a rate is between two samples.
           SAMPLES_MAX = 61
           BARS = %w[▁ ▂ ▃ ▄ ▅ ▆ ▇ █].freeze
 

@@ -9,6 +9,7 @@ module Ringspun
       class Processes < Page
         HEADS = { "Process" => nil, "Busy" => "number", "Serves" => nil, "Memory" => "number",
                   "Storage answers in" => "number", "Started" => nil, "Actions" => nil }.freeze
+        # Processes on a page.
         PAGE = 200
 
         def title = "Processes"

@@ -9,6 +9,7 @@ module Ringspun
         #
         # @api private
         class SuspectIntake
+          # Seconds of one wait for suspects.
           WAIT_SECONDS = 2
           # The same, while a job waits that the limit of its queue does not allow yet.
           LATER_SECONDS = 0.5

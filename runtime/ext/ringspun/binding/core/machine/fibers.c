@@ -1,5 +1,6 @@
 #include "inner.h"
 
+/* Of entries. A power of two: the place of a fiber is its hash without the upper bits. */
 #define CAPACITY_MIN 64u
 
 typedef struct {

@@ -30,6 +30,7 @@ static unsigned long long count_mappings(void) {
     return lines;
 }
 
+/* In bytes. */
 #define MIB (1024ull * 1024ull)
 
 static unsigned long long size_in(VALUE sizes, const char *name) {

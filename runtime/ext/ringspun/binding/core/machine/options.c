@@ -80,6 +80,7 @@ static void refuse_others(VALUE options, const rs_backend *backend) {
     }
 }
 
+/* The kernel's own limit: IORING_MAX_ENTRIES in https://github.com/torvalds/linux/blob/v6.18/io_uring/io_uring.c */
 #define RING_ENTRIES_MAX 32768
 
 static void read_sqpoll(rs_options *chosen, VALUE sqpoll) {
@@ -103,6 +104,7 @@ static void read_sqpoll(rs_options *chosen, VALUE sqpoll) {
     if (!NIL_P(cpu)) chosen->sqpoll_cpu = (int32_t)rsb_integer(cpu, 0, INT32_MAX, "sqpoll: cpu");
 }
 
+/* Who stays awake for longer takes a processor for nothing: to sleep and be woken costs some 50 us. See docs/decisions/18. */
 #define BUSY_POLL_MAX_NS 10000000
 
 static void read_busy_poll(rs_options *chosen, VALUE seconds) {

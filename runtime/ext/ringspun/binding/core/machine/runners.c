@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+/* A kilobyte. It doubles. */
 #define CAPACITY_FIRST 128
 /* A pool of fewer is not worth shrinking. */
 #define KEPT_MIN 128

@@ -1,7 +1,7 @@
 /* runners: the pool of fibers that have run a strand and wait for another. It keeps as many as strands have lately needed at
- * once, and never fewer than KEPT_MIN. CRuby frees a fiber's stack when it collects the fiber, so the pool shrinks when it is
- * marked. A period ends with a major collection, or after some minor ones, because each of them scans all stacks that are kept. A
- * runner that was not needed during a whole period is dropped.
+ * once, and never fewer than KEPT_MIN. CRuby frees a fiber's stack when it collects the fiber (fiber_free in cont.c), so the pool
+ * shrinks when it is marked. A period ends with a major collection, or after some minor ones, because each of them scans all
+ * stacks that are kept. A runner that was not needed during a whole period is dropped.
  *
  * Only the machine's thread calls these functions, and the garbage collector rsb_runners_mark. It never does so in the middle of
  * another call, because none of these allocates a Ruby object.

@@ -20,6 +20,7 @@ int64_t rsb_limit_ns(VALUE seconds);
 /* nil: no limit. */
 int64_t rsb_timeout_ns(VALUE seconds);
 
+/* In nanoseconds. */
 #define RSB_SECOND_NS INT64_C(1000000000)
 #define RSB_MILLISECOND_NS INT64_C(1000000)
 

@@ -2,6 +2,7 @@
  * expected. */
 #include "machine.h"
 
+/* Characters of a value that a message shows: about two lines of a terminal. */
 #define INSPECT_MAX 200
 
 static ID id_timeout;

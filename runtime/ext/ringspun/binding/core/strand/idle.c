@@ -209,6 +209,7 @@ static int64_t next_look_ns(rsb_machine *machine) {
     return reminder_ns < look_ns ? reminder_ns : look_ns;
 }
 
+/* How long a simulated machine sleeps, in real time, before it looks again for something real (outside.h). */
 #define SIMULATED_LOOK_NS 1000000
 
 static void *pause_without_gvl(void *unused) {

@@ -50,7 +50,8 @@ static VALUE raise_in_call(RB_BLOCK_CALL_FUNC_ARGLIST(first, call_and_exception)
 }
 
 /* In a strand of its own, because `raise` switches to the fiber of the call. That strand runs next and not at once: CRuby walks a
- * list of such calls, which a switch could change. If no strand can be made now, the message is posted again. */
+ * list of such calls (rb_thread_io_close_interrupt in thread.c), which a switch could change. If no strand can be made now, the
+ * message is posted again. */
 static void begin_raise(rsb_machine *machine, VALUE call_and_exception) {
     VALUE object = rsb_strand_prepare(machine, rb_proc_new(raise_in_call, call_and_exception));
     rsb_strand *strand = rsb_strand_data(object);
