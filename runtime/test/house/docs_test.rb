@@ -106,12 +106,42 @@ class DocsTest < Minitest::Test
     assert_empty dead
   end
 
+  MAP = File.read(File.join(ROOT, "docs/07-internals.md")).freeze
+
   # Its walks and its table of places: a newcomer who looks there finds it.
   def test_the_map_names_functions_where_they_are
-    map = File.read(File.join(ROOT, "docs/07-internals.md"))
-    places = map.scan(/^\|[^|]+\| \[[^\]]+\]\(\.\.\/([^)]+)\) \| `([^`]+)` \|$/)
-    assert_operator places.size, :>=, 50
-    assert_empty(places.reject { |file, name| defines?(File.read(File.join(ROOT, file)), name) })
+    rows = tables_of_places.flatten
+    assert_operator rows.size, :>=, 50
+    assert_empty rows.grep_v(PLACE), "not as `| what | [file](../file) | `function` |`"
+    wrong = rows.flat_map do |row|
+      place = row.match(PLACE)
+      text = File.read(File.join(ROOT, place[:file]))
+      place[:names].scan(/`([^`]+)`/).flatten.reject { |name| defines?(text, name) }.map { |name| "#{place[:file]}: #{name}" }
+    end
+    assert_empty wrong
+  end
+
+  # What newcomers have looked for: one row each.
+  LOOK_UPS = { "answers TERM" => "worker_process.rb", "cache of statements" => "statement_cache.c",
+               "objects of mruby" => "kept_alive.h", "INT and TERM cancel a run" => "run.rb", "Ctrl-C" => "raise.c",
+               "the time comes from" => "machine.h", "cancelled accept" => "op_life.c", "rooms register" => "engine.c",
+               "registers its part" => "part.c" }.freeze
+
+  def test_the_map_leads_newcomers_to_one_file_each
+    rows = tables_of_places.last
+    found = LOOK_UPS.to_h do |words, _|
+      [words, rows.grep(/\A\|[^|]*#{words}/).map { |row| File.basename(row.match(PLACE)[:file]) }]
+    end
+    assert_equal LOOK_UPS.transform_values { |file| [file] }, found
+  end
+
+  # Those of the binding, of its tests, and of the gem.
+  def test_the_list_for_a_new_ruby_names_files_that_there_are
+    rows = MAP[/^\| What Ringspun relies on .*?\n\n/m].lines.drop(2)
+    folders = %w[ext/ringspun/binding test test/* .].map { |folder| File.join(ROOT, "runtime", folder) }
+    names = rows.flat_map { |row| row.split("|").drop(2).join.scan(/`([\w\/]+(?:\.\w+|\/))`/).flatten }.uniq
+    assert_operator names.size, :>=, 30
+    assert_empty(names.reject { |name| folders.any? { |folder| Dir.glob(File.join(folder, name)).any? } })
   end
 
   def test_a_function_is_where_it_is_defined_and_not_where_it_is_called_or_declared
@@ -171,7 +201,12 @@ class DocsTest < Minitest::Test
     assert_empty(wrong.map { |each| "#{each.file}: #{each.name}" })
   end
 
+  PLACE = %r{\A\|[^|]+\| \[[^\]]+\]\(\.\./(?<file>[^)]+)\) \| (?<names>`[^`]+`(?:, `[^`]+`)*) \|$}
+
   private
+
+  # The rows of each.
+  def tables_of_places = MAP.scan(/^\| [\w ]+ \| In \| By \|\n\|[- |]+\|\n((?:\|.*\n)+)/).map { |(rows)| rows.lines(chomp: true) }
 
   def defines?(text, name)
     name = Regexp.escape(name)
