@@ -6,7 +6,8 @@
 #include "ringspun/core/slab.h"
 #include "ringspun/ops/op.h"
 
-/* Ops that nobody waits for may be under way beside those of the strands and the workers: as many of files, and of opens. */
+/* Ops that nobody waits for may be under way beside those of the strands and the workers: as many of files, and of opens. See
+ * docs/decisions/05. */
 #define RS_OPS_LEFT_MAX 64u
 
 /* The most opens and waits for children that workers are at, beside those that nobody waits for any more. */

@@ -8,7 +8,7 @@
 
 #include <mruby/array.h>
 
-/* Values in a page. */
+/* Values in a page: of 256 strands with five each (RSM_KEPT), and far from what an Array holds (MRB_ARY_LENGTH_MAX). */
 enum { RSM_PAGE = 1280 };
 
 typedef struct {

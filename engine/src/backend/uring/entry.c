@@ -243,7 +243,7 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
         return;
     }
     /* A connect has begun with our own try, and the kernel would refuse a second one (EALREADY, connect(2)); a datagram to a full
-     * receiver it tries again with no bytes left. */
+     * receiver it tries again with no bytes left (test_a_datagram_to_a_full_receiver_waits_and_does_not_spin). */
     if (rs_retry_fits(op) || sends(machine, op) || waits_for_priority(op)) {
         way->for_readiness = true;
         return;

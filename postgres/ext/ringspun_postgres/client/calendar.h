@@ -7,6 +7,7 @@
 
 /* Of every day, for the server knows no leap seconds: https://www.postgresql.org/docs/17/functions-datetime.html (timezone) */
 #define RPG_DAY_SECONDS 86400
+/* POSTGRES_EPOCH_JDATE less UNIX_EPOCH_JDATE, and that one: datatype/timestamp.h of PostgreSQL. */
 #define RPG_EPOCH_DAYS 10957    /* from 1970-01-01 to 2000-01-01, from which the server counts */
 #define RPG_EPOCH_JD 2440588    /* of 1970-01-01 */
 

@@ -28,7 +28,8 @@ static VALUE timespec_of(VALUE argument) {
 
 static VALUE out_of_range(VALUE unused, VALUE error) { return Qfalse; }
 
-/* The server has no time beyond the year 294276, and none before 4714 BC. */
+/* The server has no time beyond the year 294276, and none before 4714 BC:
+ * https://www.postgresql.org/docs/17/datatype-datetime.html */
 int64_t rpg_copy_time(const rpg_copy_rows *rows, VALUE time) {
     struct timespec at;
     VALUE pair[] = {time, (VALUE)&at};

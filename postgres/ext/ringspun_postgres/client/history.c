@@ -1,6 +1,6 @@
 #include "client/history.h"
 
-/* Runs before a text is known. */
+/* Runs before a text is known. This and what follows: docs/decisions/26. */
 #define KNOWN 16u
 
 /* Of the last 32 runs four may have taken long: a pause of this program looks like one of the server, and a busy disk is one. What

@@ -13,7 +13,7 @@
 /* In nanoseconds, as the clock has it. */
 #define RPG_MILLISECOND INT64_C(1000000)
 
-/* Whatever takes longer holds up others. */
+/* Whatever takes longer holds up others: docs/decisions/26. */
 #define RPG_SLOW (5 * RPG_MILLISECOND)
 
 typedef struct {

@@ -10,7 +10,7 @@
 #include "client/texts.h"
 
 /* Bytes of a text, or of all values, that the server takes in one message with all that comes with them. It closes the connection on
- * a longer one, and says why in its log alone. */
+ * a longer one, and says why in its log alone (pq_getmessage in pqcomm.c of PostgreSQL, COMMERROR). */
 #define RPG_MESSAGE_MAX 0x3ff00000l
 
 /* What is encoded already is returned as it is. Raises UsageError for what is none. May run Ruby code. */

@@ -5,7 +5,7 @@
 #include "client/ending.h"
 #include "client/lane.h"
 
-/* What was not sent goes elsewhere when the first of those sent has not been answered for so long. */
+/* What was not sent goes elsewhere when the first of those sent has not been answered for so long: docs/decisions/26. */
 #define RPG_STUCK (20 * RPG_MILLISECOND)
 
 /* A connection that was quiet for so long may be dead: a router has forgotten it, or the server has ended it. */

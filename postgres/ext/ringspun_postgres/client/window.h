@@ -10,7 +10,7 @@
 #include "client/lane.h"
 
 /* Milliseconds that a statement on a shared lane waits for a lock before it goes to a connection of its own; and how many that may
- * wait so are sent together: those behind them wait for no more than 120 ms. */
+ * wait so are sent together: those behind them wait for no more than 120 ms. docs/decisions/26 has others that were tried. */
 #define RPG_LOCK_TIMEOUT 5
 #define RPG_WRITES_MAX 24u
 

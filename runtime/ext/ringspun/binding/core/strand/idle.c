@@ -195,7 +195,9 @@ static void on_deadlock(rs_machine *engine, rs_strand *root) {
     rsb_deliver(machine, root->user, error);
 }
 
-/* How long the machine sleeps before it looks again. While only another thread can wake it, that is whether this one still exists. */
+/* How long the machine sleeps before it looks again. While only another thread can wake it, that is whether this one still exists,
+ * and a second is soon enough. What a strand has just begun to wait for mostly comes sooner (may_come_soon), and a signal within
+ * some ticks of a processor's clock (pending.h). */
 #define OTHERS_NS 1000000000
 #define SOON_NS 50000000
 #define SIGNALS_NS 2000000

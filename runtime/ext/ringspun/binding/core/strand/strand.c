@@ -331,7 +331,7 @@ static VALUE strand_waits_for(VALUE self) {
 static VALUE strand_spawned_at(VALUE self) { return rsb_strand_get(self)->spawned_at; }
 
 /* A handle lies in a slot of 320 bytes, with at most 40 of CRuby's own; the next size is 640 (BASE_SLOT_SIZE in gc.c, or
- * gc/default/default.c). */
+ * gc/default/default.c): see docs/decisions/30. */
 #define HANDLE_MAX 280
 
 void rsb_check_strand_size(void) { RS_CHECK(rsb_strand_bytes <= HANDLE_MAX); }
