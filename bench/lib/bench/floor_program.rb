@@ -2,6 +2,7 @@
 
 require "open3"
 require "fileutils"
+require "tmpdir"
 
 module Bench
   # A floor in C, which needs nothing but a C compiler. It is compiled when its source is newer than the program. One with a name
@@ -37,12 +38,21 @@ module Bench
       sources = [@source, *SHARED.grep(/\.c\z/), *@engine]
       # Under a name of its own until it is whole, for another process may be about to run it.
       fresh = "#{@binary}.#{Process.pid}.#{Thread.current.object_id}"
-      output, status = Open3.capture2e(compiler, *FLAGS, "-o", fresh, *sources)
-      raise Unavailable, "the floor does not compile: #{output.lines.grep(/error/).first&.chomp}" unless status.success?
-
+      Dir.mktmpdir do |folder|
+        objects = sources.map.with_index do |source, index|
+          File.join(folder, "#{index}.o").tap { |object| run(*FLAGS, "-c", "-o", object, source) }
+        end
+        run(*FLAGS, "-o", fresh, *objects)
+      end
       File.rename(fresh, @binary)
     rescue Errno::ENOENT
       raise Unavailable, "no C compiler (#{compiler}) for the floor"
+    end
+
+    # An object at a time, for only such a command is known to ccache.
+    def run(*arguments)
+      output, status = Open3.capture2e(compiler, *arguments)
+      raise Unavailable, "the floor does not compile: #{output.lines.grep(/error/).first&.chomp}" unless status.success?
     end
 
     def compiler = ENV.fetch("CC", "gcc")
