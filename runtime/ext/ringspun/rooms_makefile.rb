@@ -64,12 +64,15 @@ def rules_of_rooms(folders, warned)
       \t#{compile} $(COUTFLAG)$@ -c $(CSRCFLAG)$<
     MAKE
   end
-  # A new Ruby deprecates what it has, and other compilers warn of more. With the flags of the build, and in a second.
+  # A new Ruby deprecates what it has, and other compilers warn of more. With the flags of the build. A file at a time, for only
+  # such a command is known to ccache.
   [*rules, <<~MAKE]
 
     $(OBJS): Makefile $(wildcard $(srcdir)/*.h #{folders.map { |folder| "$(srcdir)/#{folder}/*.h" }.join(" ")})
 
     warnings:
-    \t#{compile} -Werror -fsyntax-only $(wildcard #{warned.map { |folder| "$(srcdir)/#{folder}/*.c" }.join(" ")})
+    \t$(Q) failed=; for file in $(wildcard #{warned.map { |folder| "$(srcdir)/#{folder}/*.c" }.join(" ")}); do \\
+    \t  #{compile.delete_prefix("$(Q) ")} -Werror -fsyntax-only $$file || failed=1; \\
+    \tdone; test -z "$$failed"
   MAKE
 end
