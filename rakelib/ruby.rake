@@ -90,6 +90,10 @@ test_passes(:rails, :compile) do
   versions = FileList["tmp/setup/rails-*-#{RUBY_VERSION}"].sort.map { |stamp| stamp[/rails-([\d.]+)-/, 1] }
   abort "no test ran: the gems of Rails are missing; run bin/setup" if versions.empty? && ENV["MATRIX"] != "1"
 
+  if versions.empty?
+    why = nightly? ? "has no gems of it, see bin/setup --matrix" : "runs by night"
+    selection.leave_out("Rails on Ruby #{RUBY_VERSION}", why)
+  end
   versions.select! { |version| ENV["MATRIX"] != "1" || selection.now?("Rails #{version} on Ruby #{RUBY_VERSION}") }
   # A test may start an application three times, beside other passes.
   limit = { "RINGSPUN_TEST_LIMIT_SECONDS" => "180" }
@@ -125,7 +129,8 @@ def valkey_passes(here)
 end
 
 desc "The tests of Postgres that say `servers: all` on PostgreSQL 15 or 17, in turns by the day, and through PgBouncer; by " \
-     "night on both, and through one that knows of prepared statements. Those of the jobs that say `servers: valkey` on Valkey"
+     "night on both, and through one whose sessions are used once, and one that knows of prepared statements. Those of the " \
+     "jobs that say `servers: valkey` on Valkey"
 test_passes(:servers, :compile) do
   require_relative "../runtime/test/support/seeds"
   require_relative "../runtime/test/support/servers"
@@ -197,7 +202,8 @@ end
 
 desc "Formatting"
 test_passes(:rubocop) do
-  command = ["rubocop", "--cache-root", "#{CACHE}/rubocop"]
+  kept = nightly? ? %w[--cache false] : ["--require", "./bin/support/rubocop_cache", "--cache-root", "#{CACHE}/rubocop"]
+  command = ["rubocop", *kept]
   files = to_format(*command)
   files == [] ? [] : [pass("rubocop", *command, "--format", "simple", *files)]
 end

@@ -4,11 +4,11 @@
 # The folder with the headers of libraries.
 include_folder=${RINGSPUN_INCLUDE:-/usr/include}
 
-# rails_versions NAME: those for the Ruby of that name in tmp/setup.
+# rails_versions NAME: those for the Ruby of that name in tmp/setup. Only nights have a use for those of another Ruby.
 rails_versions() {
   case $1 in
     ruby) echo 8.1 ;;
-    ruby-matrix) echo 8.1 8.0 ;;
+    ruby-matrix) [[ ${RINGSPUN_NIGHTLY:-} != 1 ]] || echo 8.1 8.0 ;;
   esac
 }
 

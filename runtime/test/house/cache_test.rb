@@ -6,9 +6,9 @@ require "open3"
 require "tmpdir"
 
 # rubies: one
-# inputs: bin/support/common.sh
+# inputs: bin/support/common.sh, bin/support/rubocop_cache.rb, Gemfile.lock
 
-# What bin/support/common.sh keeps between runs: with it, without it and after it was removed the same is built.
+# What is kept between runs and shared among clones: with it, without it and after it was removed the same is built and found.
 class CacheTest < Minitest::Test
   include AnyBackend
 
@@ -43,6 +43,33 @@ class CacheTest < Minitest::Test
       assert_path_exists File.join(home, ".cache/ringspun/ccache")
       FileUtils.rm_rf(File.join(home, ".cache"))
       assert_equal [first, 0], compile(home, "#{home}/two", "int answer = 42;\n").then { |digest, counts| [digest, hits(counts)] }
+    end
+  end
+
+  SHARED = File.expand_path("../../../bin/support/rubocop_cache.rb", __dir__)
+
+  # Looks at a file in a clone, which is a folder here.
+  #
+  # @return [Array(Boolean, Array<String>)] whether it is right, and the names of the results that the cache has
+  def look_at(clone, code, cache)
+    FileUtils.mkdir_p(File.join(clone, "bin/support"))
+    FileUtils.cp(SHARED, File.join(clone, "bin/support"))
+    File.write(File.join(clone, ".rubocop.yml"),
+               "AllCops:\n  DisabledByDefault: true\n  Exclude: [tmp/**/*]\nLint/Debugger: { Enabled: true }\n")
+    File.write(File.join(clone, "program.rb"), code)
+    out, status = Open3.capture2e("rubocop", "--require", "./bin/support/rubocop_cache", "--cache-root", cache, "program.rb",
+                                  chdir: clone)
+    refute_match(/error/i, out)
+    [status.success?, Dir.glob("**/*", base: cache).select { |path| File.file?(File.join(cache, path)) }]
+  end
+
+  def test_what_rubocop_has_found_in_one_clone_another_one_finds
+    Dir.mktmpdir do |folder|
+      passed, first = look_at("#{folder}/one", "binding.irb\n", "#{folder}/cache")
+      assert_equal [false, 1], [passed, first.size]
+      assert_equal [false, first], look_at("#{folder}/two", "binding.irb\n", "#{folder}/cache")
+      passed, both = look_at("#{folder}/two", "binding\n", "#{folder}/cache")
+      assert_equal [true, 2], [passed, both.size]
     end
   end
 end
