@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #define TRIES 1000
 
@@ -132,6 +133,27 @@ static const char *of_thread(const char *thread, const char *name) {
     if (file && !fgets(line, sizeof(line), file)) line[0] = '\0';
     if (file) fclose(file);
     return line;
+}
+
+static void print_links(void) {
+    DIR *folder = opendir("/proc/self/fd");
+    if (!folder) return;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char target[256];
+        ssize_t len = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target));
+        if (len > 0) printf("  descriptor %s: %.*s\n", entry->d_name, (int)len, target);
+    }
+    closedir(folder);
+}
+
+void scene_print_descriptors(void) {
+    print_links();
+    DIR *folder = opendir("/proc/self/task");
+    if (!folder) return;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (entry->d_name[0] != '.') printf("  thread %s: %s\n", entry->d_name, of_thread(entry->d_name, "wchan"));
+    }
+    closedir(folder);
 }
 
 /* A thread of the kernel's is in no system call; it can only be waiting for the other end of a FIFO. */

@@ -54,6 +54,16 @@ int scene_end(driver *driver);
 /* Descriptors that the process has open. */
 int scene_open_descriptors(void);
 
+/* Prints what each of them is, and what each thread is at. */
+void scene_print_descriptors(void);
+
+#define CHECK_DESCRIPTORS(expected)                                                                                   \
+    do {                                                                                                              \
+        int test_failures_before = test_failures;                                                                     \
+        CHECK_EQUAL(expected, scene_open_descriptors());                                                              \
+        if (test_failures > test_failures_before) scene_print_descriptors();                                          \
+    } while (0)
+
 /* Threads of the process. */
 int scene_threads(void);
 

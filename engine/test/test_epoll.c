@@ -145,7 +145,7 @@ TEST(a_descriptor_made_after_the_cancel_and_before_its_strand_ran_is_closed) {
     driver_run(&d);
     CHECK_EQUAL(RS_WAKE_CANCEL, opener.wake);
     close(racer.other_end);
-    CHECK_EQUAL(before, scene_open_descriptors());
+    CHECK_DESCRIPTORS(before);
     CHECK_EQUAL(0, scene_end(&d));
     subject_remove_fifo(folder, path);
 }
@@ -165,7 +165,7 @@ TEST(closing_the_machine_closes_what_left_ops_still_make) {
     while (rs_inbox_empty(&d.machine.inbox)) usleep(100);
     driver_close(&d);
     close(other_end);
-    CHECK_EQUAL(before, scene_open_descriptors());
+    CHECK_DESCRIPTORS(before);
     subject_remove_fifo(folder, path);
 }
 
@@ -197,7 +197,7 @@ TEST(a_job_in_line_is_withdrawn) {
     int other_end = open(path, O_WRONLY | O_CLOEXEC);
     subject_rest(&d);
     close(other_end);
-    CHECK_EQUAL(before, scene_open_descriptors());
+    CHECK_DESCRIPTORS(before);
     CHECK_EQUAL(0, scene_end(&d));
     subject_remove_fifo(folder, path);
 }
@@ -207,7 +207,7 @@ TEST(a_job_in_line_is_withdrawn) {
 static void await_threads(int most, int descriptors) {
     for (int i = 0; i < 5000 && (scene_threads() > most || scene_open_descriptors() > descriptors); i++) usleep(1000);
     CHECK(scene_threads() <= most);
-    CHECK_EQUAL(descriptors, scene_open_descriptors());
+    CHECK_DESCRIPTORS(descriptors);
 }
 
 /* More opens that wait for ever than there are workers: given up, they keep nobody from working. */
@@ -237,7 +237,7 @@ TEST(threads_that_were_left_do_not_count) {
     subject_rest(&d);
     close(other_end);
     close_all(&d, &fd, 1);
-    CHECK_EQUAL(before, scene_open_descriptors());
+    CHECK_DESCRIPTORS(before);
     CHECK_EQUAL(0, scene_end(&d));
     await_threads(threads_before, descriptors_before);
     unlink(file);

@@ -55,7 +55,7 @@ OVER_KERNELS(a_cancelled_open_leaks_no_descriptor) {
     int other_end = open(path, O_RDWR | O_CLOEXEC);
     subject_rest(&d);
     close(other_end);
-    CHECK_EQUAL(before, scene_open_descriptors());
+    CHECK_DESCRIPTORS(before);
     CHECK_EQUAL(0, scene_end(&d));
     subject_remove_fifo(folder, path);
 }
@@ -298,7 +298,7 @@ OVER_KERNELS_NOT_EMULATED(a_forked_machine_closes_descriptors_that_were_made_for
         test_failures = 0;
         CHECK_EQUAL(0, rs_machine_forked(&d.machine));
         close(other_end);
-        CHECK_EQUAL(before, scene_open_descriptors());
+        CHECK_DESCRIPTORS(before);
         fflush(stdout);
         _exit(test_failures > 0);
     }
@@ -309,7 +309,7 @@ OVER_KERNELS_NOT_EMULATED(a_forked_machine_closes_descriptors_that_were_made_for
     CHECK(opener.result >= 0);
     close(other_end);
     close_all(&d, (int[]){(int)opener.result}, 1);
-    CHECK_EQUAL(before, scene_open_descriptors());
+    CHECK_DESCRIPTORS(before);
     CHECK_EQUAL(0, scene_end(&d));
     subject_remove_fifo(folder, path);
 }
