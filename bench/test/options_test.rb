@@ -41,6 +41,18 @@ class BenchTest::OptionsTest < Minitest::Test
     assert_predicate parse("--full"), :full?
   end
 
+  # An option of the command line alone would not reach what contenders start.
+  def test_yjit_is_refused_where_this_ruby_would_not_hand_it_on
+    with_rubyopt(nil) { assert_refused(/--yjit needs a Ruby with YJIT, .* `bin.setup --yjit` finds such a Ruby/, "--yjit") }
+    refute_predicate parse, :yjit?
+  end
+
+  def test_children_with_gems_of_their_own_get_no_other_option_of_ruby
+    assert_equal "--yjit", Bench::Yjit.option("-rbundler/setup --yjit -W0")
+    assert_nil Bench::Yjit.option("-rbundler/setup")
+    with_rubyopt("-w") { assert_nil Bench::Yjit.option }
+  end
+
   def test_only_takes_names_and_globs
     assert_equal %w[pipe], parse("--only", "pipe").only
     assert_equal %w[mutex_cpu mutex_io], parse("--only", "mutex_*").only
@@ -176,6 +188,14 @@ class BenchTest::OptionsTest < Minitest::Test
   end
 
   private
+
+  def with_rubyopt(options)
+    kept = ENV.fetch("RUBYOPT", nil)
+    ENV["RUBYOPT"] = options
+    yield
+  ensure
+    ENV["RUBYOPT"] = kept
+  end
 
   def parse(*arguments) = BenchTest.options(*arguments)
 

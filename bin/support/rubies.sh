@@ -25,7 +25,17 @@ ruby_candidates() {
   built_rubies
 }
 
-# find_ruby [SERIES]: the first usable Ruby, of that series (3.4) if one is given, as "version<TAB>path".
+# find_named NAME: the Ruby of that name, as in tmp/setup.
+find_named() { find_ruby "${series[$1]}" "$(wants_yjit "$1")"; }
+
+# wants_yjit NAME: a word when that one is to have YJIT.
+wants_yjit() { [[ $1 != ruby-yjit && ($1 != ruby-matrix || -z ${yjit:-}) ]] || echo yjit; }
+
+# has_yjit RUBY OPTION...: one that was built without YJIT takes the option with a warning.
+has_yjit() { [[ $("$@" --yjit -e 'print RubyVM::YJIT.enabled?' 2>/dev/null </dev/null) == true ]]; }
+
+# find_ruby [SERIES [YJIT]]: the first usable Ruby, of that series (3.4) if one is given, with YJIT if that is any word, as
+# "version<TAB>path".
 find_ruby() {
   local candidate found libraries
   while read -r candidate; do
@@ -33,7 +43,9 @@ find_ruby() {
     [[ $candidate != "${built_folder:-none}"/* ]] || libraries=("${built_libraries[@]/#/-r}")
     # Without its errors, which are about versions that nobody has chosen; and without input, for a shim may read.
     found=$("$candidate" "${libraries[@]}" -e "$describe_ruby" 2>/dev/null </dev/null) || continue
-    [[ $found == "${1:-}"* ]] && printf '%s\n' "$found" && return
+    [[ $found == "${1:-}"* ]] || continue
+    [[ -z ${2:-} ]] || has_yjit "$candidate" "${libraries[@]}" || continue
+    printf '%s\n' "$found" && return
   done < <(ruby_candidates "${1:-}")
   return 1
 }
@@ -42,6 +54,8 @@ find_ruby() {
 check_named_rubies() {
   check_named_ruby RINGSPUN_RUBY "" "Ruby 3.3 or later"
   [[ -z $matrix ]] || check_named_ruby RINGSPUN_RUBY_4 4 "Ruby 4"
+  [[ -z $yjit || -n $matrix || -z ${RINGSPUN_RUBY:-} ]] || has_yjit "$RINGSPUN_RUBY" ||
+    die "RINGSPUN_RUBY=$RINGSPUN_RUBY has no YJIT. Name one that was built with a compiler of Rust at hand, or none: \`bin/setup --yjit\` finds one, or builds it."
 }
 
 # check_named_ruby VARIABLE SERIES WHAT

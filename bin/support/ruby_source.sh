@@ -8,7 +8,7 @@
 built_folder="$cache/ruby"
 
 # By name, as in tmp/setup: the source package and the suite.
-declare -A source_of=([ruby]="ruby3.3 trixie" [ruby-matrix]="ruby3.4 experimental")
+declare -A source_of=([ruby]="ruby3.3 trixie" [ruby-matrix]="ruby3.4 experimental" [ruby-yjit]="ruby3.4 experimental")
 
 # Without documentation, which takes as long as the rest, and without what needs one more library.
 configure_options=(--disable-install-doc --without-gmp)
@@ -48,7 +48,7 @@ missing_build_tools() {
 builds_ruby() {
   [[ -n ${source_of[$1]:-} && -z $upgrade_system && $(package_installer) == apt ]] || return 1
   if [[ -n $no_system ]]; then # apt's lists may be old, or none
-    has_suite bookworm || { [[ $1 == ruby-matrix ]] && has_suite trixie; }
+    has_suite bookworm || { [[ $1 != ruby ]] && has_suite trixie; }
   elif [[ $1 == ruby ]]; then
     debian_lacks ruby 1:3.3 ruby && debian_is_debian
   else
@@ -59,7 +59,7 @@ builds_ruby() {
 # refuse_ruby NAME: ends the script where a Debian of somebody else has no such Ruby.
 refuse_ruby() {
   [[ $(package_installer) == apt && -z $no_system ]] || return 0
-  if [[ $1 == ruby-matrix ]] || debian_lacks ruby 1:3.3 ruby; then debian_is_debian || debian_refuse; fi
+  if [[ $1 != ruby ]] || debian_lacks ruby 1:3.3 ruby; then debian_is_debian || debian_refuse; fi
 }
 
 # build_ruby NAME. Two clones that want the same at the same time get it once.
@@ -68,7 +68,7 @@ build_ruby() {
   mkdir -p "$built_folder"
   (
     wait_for_lock "$built_folder/lock" "another bin/setup, which builds a Ruby"
-    ! find_ruby "${series[$1]}" >/dev/null || exit 0
+    ! find_named "$1" >/dev/null || exit 0
     rm -rf "$built_folder"/building.* # of calls that were killed
     folder=$(mktemp -d "$built_folder/building.XXXXXX")
     trap 'rm -rf "$folder"' EXIT

@@ -13,12 +13,15 @@ provide() {
   [[ $installer != apt || -n $no_system ]] || debian_prepare
   local of_rubies=()
   for name in "${missing_rubies[@]}"; do
-    if builds_ruby "$name"; then
+    if [[ $name == ruby-yjit && ${#built[@]} != 0 ]]; then
+      continue # for that one has YJIT
+    elif builds_ruby "$name"; then
       built+=("$name")
       missing+=($(missing_build_tools))
       # Much of it is for one processor: configure, and the largest files at the end.
       add_step 600 "build a Ruby for this clone and others into $built_folder; the system keeps what it has"
     else
+      [[ -z $(wants_yjit "$name") ]] || refuse_yjit
       refuse_ruby "$name"
       of_rubies+=(${packages[$name]})
     fi
@@ -36,6 +39,11 @@ provide() {
   fi
   for name in "${built[@]}"; do build_ruby "$name"; done
   [[ -z $to_unpack ]] || unpack_servers
+}
+
+# Where none can be built. No package of a distribution is sure to have it.
+refuse_yjit() {
+  die "no Ruby${matrix:+ 3.4} here has YJIT. Install one by rbenv, asdf or mise while a compiler of Rust is there: bin/setup finds it."
 }
 
 # Two parts may want the same package.

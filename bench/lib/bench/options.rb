@@ -39,6 +39,7 @@ module Bench
     end
 
     def samples = SAMPLES.fetch(@mode)
+    def yjit? = @yjit || false
     def counters? = @counters || false
     def scaling? = @scaling || false
     def quick? = @mode == :quick
@@ -71,6 +72,7 @@ module Bench
       [@json, @markdown].compact.each { |path| check_writable(path) }
       check_folder(@report)
       narrow_to_main if main?
+      check_yjit
       Report.read(@compare) if @compare
       check_places
       obstacle = Counters.obstacle if counters?
@@ -120,6 +122,7 @@ module Bench
                 "with --quick #{QUICK_BACKENDS.join(" and ")}, and for the main rows #{MAIN_BACKEND}") do |names|
         @backends = names.map { |name| backend(name) }.uniq
       end
+      parser.on("--yjit", "on a Ruby with YJIT, which all programs of the bench then have") { @yjit = true }
       parser.on("--counters", "count instructions, cache misses and context switches too, by perf stat") { @counters = true }
       parser.on("--size NAME=N", /\A(\w+)=(\d+)\z/, "another size, of the tables that have it: streams=400") do |_, *size|
         @sizes[size.first.to_sym] = Integer(size.last, 10)
@@ -181,6 +184,14 @@ module Bench
 
       raise Invalid, "#{@markdown} has places for whole tables, and the main rows, --contender and --scaling are parts of " \
                      "them: say --all, or take another file"
+    end
+
+    # bin/bench has started this Ruby with it, and RUBYOPT hands it on.
+    def check_yjit
+      return if !yjit? || Yjit.handed_on?
+
+      raise Invalid, "--yjit needs a Ruby with YJIT, and #{RbConfig.ruby} (#{RUBY_VERSION}) has none, or was started without " \
+                     "it. Start it by bin/bench; `bin/setup --yjit` finds such a Ruby or builds one, and RINGSPUN_RUBY names one"
     end
 
     # It is made when it is needed.

@@ -6,6 +6,7 @@ require "rbconfig"
 require "bench/postgres_server"
 require "bench/redis_server"
 require "bench/worker_process"
+require "bench/yjit"
 
 module Bench
   # Programs of the Rails application in bench/peers/rails, with the ActiveJob adapter of one library. They have gems of their
@@ -15,8 +16,9 @@ module Bench
     COMMAND = "bin/setup --peers"
 
     # Instead of the load path of the bench.
-    LIBRARIES = { "RUBYLIB" => nil, "RUBYOPT" => nil, "BUNDLER_SETUP" => nil, "BUNDLE_GEMFILE" => File.join(FOLDER, "Gemfile"),
-                  "BUNDLE_PATH" => File.join(ROOT, "vendor/bundle"), "BUNDLE_FROZEN" => "true" }.freeze
+    LIBRARIES = { "RUBYLIB" => nil, "RUBYOPT" => Yjit.option, "BUNDLER_SETUP" => nil,
+                  "BUNDLE_GEMFILE" => File.join(FOLDER, "Gemfile"), "BUNDLE_PATH" => File.join(ROOT, "vendor/bundle"),
+                  "BUNDLE_FROZEN" => "true" }.freeze
     LOAD_PATH = ["-rbundler/setup", *%w[bench/lib runtime/lib jobs/lib].map { |folder| "-I#{File.join(ROOT, folder)}" }].freeze
 
     # How many jobs are left, and how many have failed.

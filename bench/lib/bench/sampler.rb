@@ -3,6 +3,7 @@
 require "json"
 require "rbconfig"
 require "tempfile"
+require "bench/yjit"
 
 module Bench
   # Runs one sample in a child process and judges it. A sample is a Hash: the child's numbers, or
@@ -22,7 +23,8 @@ module Bench
     }.freeze
 
     # For another Ruby, which has gems of its own.
-    NO_LIBRARIES = %w[RUBYLIB RUBYOPT GEM_HOME GEM_PATH BUNDLE_GEMFILE BUNDLER_SETUP].to_h { |name| [name, nil] }.freeze
+    NO_LIBRARIES = %w[RUBYLIB GEM_HOME GEM_PATH BUNDLE_GEMFILE BUNDLER_SETUP].to_h { |name| [name, nil] }
+                                                                             .merge("RUBYOPT" => Yjit.option).freeze
     RUBY_4 = "RINGSPUN_RUBY_4"
 
     # All samplers have the servers in common in which their tables are made.

@@ -22,10 +22,11 @@ module SetupCopy
   CROSS = %w[aarch64-linux-gnu-gcc qemu-aarch64].freeze
   APT = %w[apt-get apt-cache dpkg sudo deb-systemd-helper update-rc.d].freeze
 
-  # Answers what bin/setup asks of a Ruby, and does what Bundler and rake leave behind.
+  # Answers what bin/setup asks of a Ruby, and does what Bundler and rake leave behind. One with `yjit` in its path has YJIT.
   FAKE_RUBY = <<~'SH'
     #!/bin/sh
     case "$*" in
+      *YJIT*) case $0 in *yjit*) printf true ;; esac; exit ;;
       *print\ RbConfig*) printf 'gcc' && exit ;;
       *rbconfig*) printf 'VERSION\tPATH' && exit ;;
       *install*) mkdir -p "ROOT/vendor/bundle" ;;
