@@ -111,7 +111,8 @@ class BenchTest::PageTest < Minitest::Test
     part = section(page(results: [there]), "targets")
     rows = part.scan(%r{<tr class="(\w+)">.*?<td class="state">(\w+)</td>})
     assert_equal [%w[missed missed], %w[met met]], rows, "missed first"
-    assert_equal ["all 2", "1 met", "1 missed", "0 not measured"], part.scan(/<input[^>]+> ([^<]+)</).flatten
+    assert_equal ["all 2", "1 met", "1 missed", "0 open", "0 withdrawn", "0 not measured"],
+                 part.scan(/<input[^>]+> ([^<]+)</).flatten
   end
 
   # In "close" the samples overlap.
@@ -269,10 +270,10 @@ class BenchTest::PageTest < Minitest::Test
                ".map((each) => each.closest('section').id)"
         assert_empty browser.page.evaluate(wide), width
       end
-      browser.page.execute("document.querySelector('#show-missed').click()")
+      browser.page.execute("document.querySelector('#show-open').click()")
       shown = "[...document.querySelectorAll('#targets tbody tr')].filter((row) => row.checkVisibility())" \
               ".map((row) => row.className)"
-      assert_equal %w[missed], browser.page.evaluate(shown).uniq
+      assert_equal %w[open], browser.page.evaluate(shown).uniq
     end
   ensure
     browser&.close

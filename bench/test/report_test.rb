@@ -34,6 +34,7 @@ class BenchTest::ReportTest < Minitest::Test
     out = StringIO.new
     Bench::TextReport.new(out).targets([@result])
     assert_match(/^  met +usual +total <= 2\.2 x floor +2\.00 x$/, out.string)
+    assert_match(/^  1 met$/, out.string)
   end
 
   def test_a_terminal_shows_bars_and_colours
@@ -43,7 +44,7 @@ class BenchTest::ReportTest < Minitest::Test
     assert_includes terminal.string, "real, shorter is better\e[0m\nthreads   #{"█" * 40}\nasync     #{"█" * 16}\nringspun  " \
                                      "#{"█" * 8}\nfloor     ████\n"
     report.targets([@result])
-    assert_includes terminal.string, "\e[32mmet   \e[0m"
+    assert_includes terminal.string, "\e[32mmet      \e[0m"
     refute_match(/█|\e/, text(@result))
     assert_equal ["a  #{"█" * 40}", "b  ▏"], Bench::Terminal.new(terminal).bars({ "a" => 1000, "b" => 1 })
     assert_empty Bench::Terminal.new(terminal).bars({ "a" => 0 })

@@ -42,7 +42,23 @@ module Bench
 
     def read(path) = File.read(File.join(ROOT, path))
 
-    def performance = between("losses", @markdown.within(read("docs/performance.md")), losses)
+    def performance
+      { "losses" => losses, "targets" => targets }.reduce(@markdown.within(read("docs/performance.md"))) do |page, (mark, lines)|
+        between(mark, page, lines)
+      end
+    end
+
+    # How many are met, and of each that is missed the word.
+    def targets
+      rows = MissedTargets::WORDS.flat_map { |word| missed.select { |_, target| target.reason&.word == word } }
+      lines = rows.map do |table, target|
+        "| #{table.title} | `#{target.sentence}` | #{target.measured} | #{target.reason.word} | #{target.reason.text} |"
+      end
+      [Report::Verdict.new(@standing).targets_in_words, "", "| | target | measured | | why, or what next |",
+       "| --- | --- | ---: | --- | --- |", *lines]
+    end
+
+    def missed = @standing.tables.flat_map { |table| table.targets.map { |target| [table, target] } }
 
     # Those that are beyond both spreads, the largest first, and then those of the runs beside it.
     def losses

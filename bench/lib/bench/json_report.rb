@@ -38,7 +38,13 @@ module Bench
         headline: result.table.headline, form: result.table.form, against_floor: result.table.against_floor,
         grows_by: result.table.grows_by,
         rows: result.rows.map { |row| row(result.table, row) },
-        targets: result.verdicts.map(&:to_h) }
+        targets: result.verdicts.map { |verdict| target(result.table, verdict) } }
+    end
+
+    # With the word for one that is missed.
+    def target(table, verdict)
+      reason = MissedTargets.of(table.name, verdict.sentence) unless verdict.met
+      reason ? verdict.to_h.merge(reason.word.to_sym => reason.text) : verdict.to_h
     end
 
     def row(table, row)

@@ -141,10 +141,8 @@ module Bench
     # @return [Array<Array(Standing::Table, Standing::Target)>]
     def targets
       all = @standing.tables.flat_map { |table| table.targets.map { |target| [table, target] } }
-      %i[missed unknown met].flat_map { |wanted| all.select { |_, target| state(target) == wanted } }
+      %i[missed open withdrawn unknown met].flat_map { |wanted| all.select { |_, target| target.state == wanted } }
     end
-
-    def state(target) = Verdict::STATES.fetch(target.met)
 
     def verdict = @verdict ||= Verdict.new(@standing)
 

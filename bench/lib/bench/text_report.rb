@@ -11,6 +11,9 @@ module Bench
     # The forms in which a table's rows may be shown.
     FORMS = { columns: :in_columns, benchee: :as_benchee }.freeze
 
+    WORD_WIDTH = MissedTargets::WORDS.map(&:size).max
+    private_constant :WORD_WIDTH
+
     def initialize(out)
       @out = out
       @terminal = Terminal.new(out)
@@ -40,9 +43,10 @@ module Bench
 
     def targets(results)
       @out.puts "", "Targets"
-      results.each do |result|
-        result.verdicts.each { |verdict| @out.puts target_line(result.table.name, verdict) }
-      end
+      verdicts = results.flat_map { |result| result.verdicts.map { |verdict| [result.table.name, verdict] } }
+      verdicts.each { |name, verdict| @out.puts target_line(name, verdict) }
+      counts = verdicts.map { |name, verdict| word(name, verdict).strip.downcase }.tally
+      @out.puts "  #{counts.map { |word, count| "#{count} #{word == "?" ? "not measured" : word}" }.join(", ")}"
     end
 
     # @param comparison [Report::Comparison]
@@ -101,8 +105,16 @@ module Bench
     end
 
     def target_line(name, verdict)
-      word = { true => ["met   ", :green], false => ["MISSED", :red], nil => ["?     ", nil] }.fetch(verdict.met)
-      "  #{@terminal.paint(*word)}  #{name.ljust(10)}  #{verdict.sentence.ljust(40)}  #{verdict.measured}"
+      colour = { true => :green, false => :red, nil => nil }.fetch(verdict.met)
+      words = @terminal.paint(word(name, verdict).ljust(WORD_WIDTH), colour)
+      reason = MissedTargets.of(name, verdict.sentence) if verdict.met == false
+      "  #{words}  #{name.ljust(10)}  #{verdict.sentence.ljust(40)}  #{[verdict.measured, *reason&.text].join("  ")}"
+    end
+
+    def word(name, verdict)
+      return verdict.met ? "met" : "?" unless verdict.met == false
+
+      MissedTargets.of(name, verdict.sentence)&.word || "MISSED"
     end
 
     def wrap(text) = text.gsub(/\s+/, " ").strip.scan(/\S.{0,98}(?=\s|\z)/).join("\n")

@@ -39,7 +39,11 @@ module Bench
       # Ours for callers that are no strands, and the peer that these would take instead.
       OF_OTHER_CALLERS = { "courier" => "threads", "plain threads" => "sidekiq" }.freeze
 
-      Target = Data.define(:sentence, :met, :measured)
+      # `reason` is what is said of it where it is missed, or nil.
+      Target = Data.define(:sentence, :met, :measured, :reason) do
+        # @return [Symbol] :met, :missed, :unknown, or what is said of one that is missed: :withdrawn, :open
+        def state = met.nil? ? :unknown : (reason && reason.word.to_sym) || (met ? :met : :missed)
+      end
 
       Table = Data.define(:name, :title, :about, :metric, :against_floor, :form, :grows_by, :rows, :targets) do
         def columns? = form == "columns"
@@ -99,13 +103,18 @@ module Bench
 
       def table_of(data)
         metric = Metric[data.fetch("headline").to_sym]
-        targets = data.fetch("targets").map { |target| Target.new(*target.values_at("sentence", "met", "measured")) }
+        targets = data.fetch("targets").map { |target| target_of(data.fetch("name"), target) }
         name, title, about = %w[name title about].map { |key| data.fetch(key) }
         against_floor = data.fetch("against_floor", metric.name).to_sym
         form, grows_by = data.fetch("form", "columns"), data["grows_by"]
         table = Table.new(name:, title:, about:, metric:, against_floor:, form:, grows_by:, rows: [], targets:)
         table.rows.concat(data.fetch("rows").map { |row| row_of(table, row) })
         table
+      end
+
+      def target_of(table, data)
+        sentence, met, measured = data.values_at("sentence", "met", "measured")
+        Target.new(sentence:, met:, measured:, reason: (MissedTargets.of(table, sentence) if met == false))
       end
 
       def row_of(table, data)

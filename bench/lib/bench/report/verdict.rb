@@ -4,8 +4,8 @@ module Bench
   class Report
     # How a run came out, in numbers: rows in which Ringspun and a peer were measured, and targets.
     class Verdict
-      STATES = { true => :met, false => :missed, nil => :unknown }.freeze
-      WORDS = { met: "met", missed: "missed", unknown: "not measured" }.freeze
+      # State of a target => what it is called. `missed` is one of which nothing is said.
+      WORDS = { met: "met", missed: "missed", open: "open", withdrawn: "withdrawn", unknown: "not measured" }.freeze
 
       # @param standing [Standing]
       def initialize(standing)
@@ -26,7 +26,18 @@ module Bench
       def level = rows - first - behind
 
       # @return [Hash{Symbol => Integer}] state => how many targets
-      def targets = WORDS.to_h { |state, _| [state, @targets.count { |target| STATES.fetch(target.met) == state }] }
+      def targets = WORDS.to_h { |state, _| [state, @targets.count { |target| target.state == state }] }
+
+      # @return [Array<Standing::Target>] those that are missed, whatever is said of them
+      def missed = @targets.select { |target| target.met == false }
+
+      # @return [String]
+      def targets_in_words
+        counts = targets.values_at(:withdrawn, :open, :unknown)
+        words = ["#{counts[0]} withdrawn for a reason", "#{counts[1]} left with the next idea", "#{counts[2]} not measured"]
+        "Of #{@targets.size} targets #{targets.fetch(:met)} are met and #{missed.size} missed: #{words.first(2).join(", ")}" \
+          "#{", #{targets.fetch(:missed)} without a word" if targets.fetch(:missed).positive?}. #{words.last.capitalize}."
+      end
 
       # @return [String]
       def in_words
