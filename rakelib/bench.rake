@@ -27,10 +27,32 @@ namespace :bench do
     sh RbConfig.ruby, "-w", "-Ibench/lib", "bench/test/support/screenshots.rb", "docs/images/bench", verbose: false
   end
 
-  desc "Write the tables and the chart of README.md and docs from the run that is kept, bench/results"
-  task :docs do
+  desc "Measure the main rows on Ruby 3.3, 3.4 and 3.4 with YJIT for what is kept, in about a quarter of an hour, and write the docs"
+  task :rubies do
+    root = File.expand_path("..", __dir__)
+    sh File.join(root, "bin/setup"), "--yjit", "--quiet", verbose: false
+    newer = File.read(File.join(root, "tmp/setup/ruby-yjit")).chomp
+    load_bench
+    Bench::Keeping.new.main_rows("default" => [{}, []], "newer" => [{ "RINGSPUN_RUBY" => newer }, []],
+                                 "yjit" => [{ "RINGSPUN_RUBY" => newer }, ["--yjit"]]).each { |path| puts "wrote #{path}" }
+    Rake::Task["bench:docs"].invoke
+  end
+
+  desc "Measure tables anew for what is kept, and write the docs: bench:keep[pg_*,jobs_*]; without a name all, about 95 minutes"
+  task :keep, [:table] do |_, arguments|
+    load_bench
+    Bench::Keeping.new.tables([arguments.table, *arguments.extras].compact).each { |path| puts "wrote #{path}" }
+    Rake::Task["bench:docs"].invoke
+  end
+
+  def load_bench
     $LOAD_PATH.unshift(File.expand_path("../bench/lib", __dir__))
     require "bench"
+  end
+
+  desc "Write the tables and the chart of README.md and docs from the run that is kept, bench/results"
+  task :docs do
+    load_bench
     puts(Bench::Documents.kept.write.map { |path| "wrote #{path}" })
   end
 end

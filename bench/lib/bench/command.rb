@@ -43,6 +43,8 @@ module Bench
 
     def report
       data = Report.read(*@options.from)
+      TextReport.new(@out).rubies(Report::Rubies.new(data))
+      write(@options.json) { JsonReport.text(data) }
       write_report(data)
       write_markdown(data)
       0
@@ -118,7 +120,7 @@ module Bench
       time_limit = @options.quick? ? Sampler::QUICK_TIME_LIMIT : Sampler::TIME_LIMIT
       counters = Counters.new if @options.counters?
       @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed, at_once:,
-                             long_sample: @options.long_sample, progress: @progress.method(:step),
+                             long_sample: @options.long_sample, syscalls: (Syscalls.new if @options.traces?), progress: @progress.method(:step),
                              sampler: Sampler.new(time_limit:, load: Load.method(:factor), counters:))
     end
 

@@ -10,6 +10,9 @@ module Bench
     # Exq, and scripts of UringMachine's.
     RESULTS = %w[ruby-3.3 scaling ruby-4.0 exq uringmachine-scripts].map { |name| "#{ROOT}/bench/results/#{name}.json" }.freeze
 
+    # The main rows on one Ruby after the other, which `rake bench:rubies` measures. There may be none.
+    RUBIES = %w[default newer yjit].map { |name| "#{ROOT}/bench/results/main-#{name}.json" }.freeze
+
     CHART_WIDTH = 760
     CHART_LINE = 24
     CHART_STYLE = "svg.bars { background: var(--back); font-family: system-ui, sans-serif; }\n"
@@ -18,13 +21,21 @@ module Bench
     # @return [Hash] the run that is kept, with the tables of both
     def self.run = Report.read(*RESULTS)
 
+    # @return [Hash, nil] the main rows on each Ruby
+    def self.rubies
+      paths = RUBIES.select { |path| File.exist?(path) }
+      Report.read(*paths) if paths.any?
+    end
+
     # @return [Documents] of it
-    def self.kept = new(run)
+    def self.kept = new(run, rubies)
 
     # @param data [Hash] as {JsonReport} has it
-    def initialize(data)
+    # @param rubies [Hash, nil] the same, of the main rows
+    def initialize(data, rubies = nil)
       @markdown = MarkdownReport.new(data)
       @report = Report.new(data)
+      @rubies = rubies
       @standing = Report::Standing.new(data)
       @runs = Report::Run.all(data)
       @scripts = @runs.select(&:scripts_of).group_by(&:scripts_of)
@@ -43,9 +54,17 @@ module Bench
     def read(path) = File.read(File.join(ROOT, path))
 
     def performance
-      { "losses" => losses, "targets" => targets }.reduce(@markdown.within(read("docs/performance.md"))) do |page, (mark, lines)|
+      { "rubies" => rubies, "losses" => losses, "targets" => targets }.reduce(@markdown.within(read("docs/performance.md"))) do |page, (mark, lines)|
         between(mark, page, lines)
       end
+    end
+
+    def rubies
+      return ["No such run is kept yet."] unless @rubies
+
+      rubies = Report::Rubies.new(@rubies)
+      rows = [rubies.header, ["---", *["---:"] * (rubies.header.size - 1)], *rubies.lines]
+      [*rows.map { |cells| "| #{cells.join(" | ")} |" }, "", rubies.machines]
     end
 
     # How many are met, and of each that is missed the word.
@@ -62,7 +81,7 @@ module Bench
 
     # Those that are beyond both spreads, the largest first, and then those of the runs beside it.
     def losses
-      rows = @runs.flat_map do |run|
+      rows = [*@runs, *(@rubies ? Report::Run.all(@rubies).drop(1) : [])].flat_map do |run|
         run.standing.clear_losses.map do |loss|
           title = run.beside? ? "#{run.name}: #{loss.title}" : loss.title
           format("| %s | %s | %s | %s | %.2f x |", title, loss.peer.name, loss.peer.text, loss.ours.text, loss.ratio)

@@ -19,7 +19,7 @@ module Bench
     # [table, row], one for every kind of work. bin/bench reads the file as well, before there is a Ruby.
     MAIN_ROWS = File.readlines(File.join(ROOT, "bench/main_rows.tsv"), chomp: true).map { |line| line.split("\t").freeze }.freeze
 
-    # Seconds: a contender whose first sample of a main row takes longer has no other one, or all would wait for the slowest.
+    # Seconds: a contender whose first sample takes longer has no other one, or all would wait for the slowest.
     LONG_SAMPLE = 4.0
 
     attr_reader :mode, :only, :contenders, :sizes, :json, :markdown, :report, :from, :compare, :action, :seed
@@ -56,7 +56,10 @@ module Bench
     # What nobody has chosen leaves out what a first look can do without.
     def roles = chosen_for_main? ? MAIN_ROLES : nil
 
-    def long_sample = main? ? LONG_SAMPLE : nil
+    def long_sample = main? || @brief ? LONG_SAMPLE : nil
+
+    # Whether system calls are counted, which is slow.
+    def traces? = !main? && !quick?
 
     # What {Table#narrowed} is to leave of a table.
     # @return [Hash]
@@ -100,6 +103,9 @@ module Bench
     def add_modes(parser)
       parser.on("--quick", "one small sample of each, some beside each other: not for judgement") { choose(:quick) }
       parser.on("--full", "medians of 5 samples, and the list of targets; default: medians of 3") { choose(:full) }
+      parser.on("--brief", "one sample of a contender whose first takes more than #{LONG_SAMPLE.round} s, as for the main rows") do
+        @brief = true
+      end
       parser.on("--seed N", Integer, "seed of the order in which contenders run, as an earlier run printed it") do |seed|
         @seed = seed
       end
@@ -131,7 +137,7 @@ module Bench
     end
 
     def add_outputs(parser)
-      parser.on("--json FILE", "write every sample, median and verdict") { |path| @json = path }
+      parser.on("--json FILE", "write every sample, median and verdict; with --from those of all runs as one") { |path| @json = path }
       parser.on("--markdown FILE", "write the tables as docs/performance.md has them, between the marks of FILE") do |path|
         @markdown = path
       end

@@ -6,6 +6,7 @@ require "json"
 
 require "bench/report/standing"
 require "bench/report/run"
+require "bench/report/rubies"
 require "bench/report/bars"
 require "bench/report/comparison"
 require "bench/report/curves"

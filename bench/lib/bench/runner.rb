@@ -6,6 +6,7 @@ module Bench
   # them.
   class Runner
     # @param long_sample [Float, nil] seconds; a contender whose first sample takes longer has no other one
+    # @param syscalls [Syscalls, nil] counts them, once for each contender of a row
     # @param at_once [Integer] samples that run beside each other, which then tell little more than that they work
     def initialize(samples:, quick:, seed:, at_once: 1, sampler: Sampler.new, syscalls: Syscalls.new, long_sample: nil,
                    progress: ->(_) {})
@@ -76,7 +77,7 @@ module Bench
       size = table.size_of(row.row, contender, quick: @quick)
       answer = @sampler.sample(table, contender, size)
       # The count of system calls hardly varies, and tracing is slow: once is enough, and too much for --quick.
-      if table.syscalls && round.zero? && !@quick && !@long_sample && answer.key?("real")
+      if table.syscalls && round.zero? && !@quick && @syscalls && answer.key?("real")
         answer["syscalls"] = @syscalls.per_operation(table, contender, size)
       end
       answer

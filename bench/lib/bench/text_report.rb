@@ -55,6 +55,15 @@ module Bench
       @out.puts "", "Compared with #{file}: #{comparison.in_words}", comparison.changes.map { |change| "  #{change.in_words}" }
     end
 
+    # @param rubies [Report::Rubies] of runs that were read
+    def rubies(rubies)
+      return unless rubies.several?
+
+      lines = [rubies.header, *rubies.lines]
+      widths = lines.transpose.map { |cells| cells.map(&:size).max }
+      @out.puts "", "On each Ruby", lines.map { |first, *cells| justify(first, widths.first, cells, widths.drop(1)).rstrip }
+    end
+
     def failures(failures)
       return if failures.empty?
 

@@ -54,11 +54,12 @@ module Bench
       def scripts_of = @data["scripts_of"]
 
       # What it was measured on.
+      # @param all [Boolean] whether its date is told, as it is of a run that stands beside another
       # @return [String]
-      def machine
+      def machine(all: beside?)
         ruby = facts["ruby"].include?("+YJIT") ? Run.ruby(@data) : "#{Run.ruby(@data)} without YJIT"
         machine = "#{facts["cpu"]}, #{facts["cores"]} cores, Linux #{Run.version(facts["kernel"])}"
-        date = @data["date"] if beside?
+        date = @data["date"] if all
         "Median of #{@data.fetch("samples")} on #{[machine, ruby, *libraries, *date].join(", ")}, `#{SUBJECT}` on io_uring."
       end
 
