@@ -14,7 +14,7 @@ task :benchmark, [:table] do |_, arguments|
 end
 
 namespace :bench do
-  desc "Say which of the ten main rows are slower than in the run that is kept. It never fails: machines differ"
+  desc "Say which of the twelve main rows are slower than in the run that is kept. It never fails: machines differ"
   task :guard do
     sh File.expand_path("../bin/bench", __dir__), "--main", "--contender", "ringspun", "--backends", "uring",
        "--compare", File.expand_path("../bench/results/ruby-3.3.json", __dir__), verbose: false do |ok, _|
@@ -27,7 +27,7 @@ namespace :bench do
     sh RbConfig.ruby, "-w", "-Ibench/lib", "bench/test/support/screenshots.rb", "docs/images/bench", verbose: false
   end
 
-  desc "Measure the main rows on Ruby 3.3, 3.4 and 3.4 with YJIT for what is kept, in about a quarter of an hour, and write the docs"
+  desc "Measure the main rows on Ruby 3.3, 3.4 and 3.4 with YJIT for what is kept, and write the docs: a quarter of an hour"
   task :rubies do
     root = File.expand_path("..", __dir__)
     sh File.join(root, "bin/setup"), "--yjit", "--quiet", verbose: false
@@ -38,7 +38,7 @@ namespace :bench do
     Rake::Task["bench:docs"].invoke
   end
 
-  desc "Measure tables anew for what is kept, and write the docs: bench:keep[pg_*,jobs_*]; without a name all, about 95 minutes"
+  desc "Measure tables anew for what is kept, and write the docs: bench:keep[pg_*,jobs_*]; without a name all, about 100 minutes"
   task :keep, [:table] do |_, arguments|
     load_bench
     Bench::Keeping.new.tables([arguments.table, *arguments.extras].compact).each { |path| puts "wrote #{path}" }

@@ -48,7 +48,8 @@ class BenchTest::KeepingTest < Minitest::Test
     assert_equal tables.size * 3, @calls.size
     assert_equal [[{}, ["--main", "--only", "switch"]], [{ "RINGSPUN_RUBY" => "/opt/ruby" }, ["--main", "--only", "switch"]],
                   [{ "RINGSPUN_RUBY" => "/opt/ruby" }, ["--main", "--only", "switch", "--yjit"]]], @calls.first(3)
-    RUBIES.each { |name, (ruby)| assert_equal [ruby, tables], [kept("main-#{name}")["facts"]["ruby"], names(kept("main-#{name}"))] }
+    runs = RUBIES.keys.map { |name| kept("main-#{name}") }
+    assert_equal(RUBIES.values.map { |ruby, *| [ruby, tables] }, runs.map { |run| [run["facts"]["ruby"], names(run)] })
   end
 
   def test_a_few_tables_take_the_place_of_those_that_are_kept
@@ -71,7 +72,8 @@ class BenchTest::KeepingTest < Minitest::Test
   def test_each_ruby_has_columns_in_text_json_and_markdown
     runs = RUBIES.values.map { |ruby, *| run_of(%w[pipe queue], ruby, async: 0.5, ringspun: ruby.include?("YJIT") ? 0.25 : 1.0) }
     runs[1]["tables"].pop
-    paths = runs.each_with_index.map { |run, i| File.join(@folder, "#{i}.json").tap { |path| File.write(path, JSON.generate(run)) } }
+    paths = runs.each_index.map { |index| File.join(@folder, "#{index}.json") }
+    paths.zip(runs) { |path, run| File.write(path, JSON.generate(run)) }
     out = StringIO.new
     all = File.join(@folder, "all.json")
     BenchTest.tables

@@ -16,7 +16,7 @@ class BenchTest::OptionsTest < Minitest::Test
     BenchTest.tables
     options = Bench::Options.parse([])
     assert_predicate options, :main?
-    assert_equal 10, options.only.size
+    assert_equal 12, options.only.size
     echo = BenchTest.tables.find { |each| each.name == "echo" }
     narrowed = echo.narrowed(**options.narrowing("echo"))
     assert_equal [%w[N=64], ["async", "eventmachine", "floor", "io-stream", "ring floor", "ringspun", "threads"]],
@@ -83,10 +83,10 @@ class BenchTest::OptionsTest < Minitest::Test
     assert_equal %w[epoll sqpoll], parse("--quick", "--backends", "epoll,sqpoll,epoll").backends
   end
 
-  def test_the_main_rows_are_a_row_of_each_of_ten_tables
+  def test_the_main_rows_are_a_row_of_each_of_twelve_tables
     BenchTest.tables
     options = Bench::Options.parse(["--main", "--quick", "--backends", "uring,epoll"])
-    assert_equal 10, options.only.uniq.size
+    assert_equal 12, options.only.uniq.size
     options.only.each do |name|
       table = BenchTest.tables.find { |each| each.name == name }.narrowed(**options.narrowing(name))
       assert_equal 1, table.rows.size, name

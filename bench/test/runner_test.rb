@@ -54,6 +54,9 @@ class BenchTest::RunnerTest < Minitest::Test
       Bench::Runner.new(samples: 3, quick: true, seed: 1, sampler:, long_sample: limit).run(table)
       assert_equal [count, 6], %w[threads async].map { |who| sampler.turns.count { |name, _| name == who } }, limit
     end
+    sampler = FakeSampler.new("threads" => long, "ringspun" => long)
+    Bench::Runner.new(samples: 3, quick: true, seed: 1, sampler:, long_sample: 4.0, long_roles: %i[peer]).run(table)
+    assert_equal [2, 6], %w[threads ringspun].map { |who| sampler.turns.count { |name, _| name == who } }, "of peers alone"
   end
 
   def test_a_row_may_leave_a_contender_out_with_a_reason

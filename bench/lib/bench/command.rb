@@ -119,8 +119,10 @@ module Bench
     def runner
       time_limit = @options.quick? ? Sampler::QUICK_TIME_LIMIT : Sampler::TIME_LIMIT
       counters = Counters.new if @options.counters?
-      @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed, at_once:,
-                             long_sample: @options.long_sample, syscalls: (Syscalls.new if @options.traces?), progress: @progress.method(:step),
+      syscalls = Syscalls.new if @options.traces?
+      @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed, at_once:, syscalls:,
+                             long_sample: @options.long_sample, long_roles: @options.long_roles,
+                             progress: @progress.method(:step),
                              sampler: Sampler.new(time_limit:, load: Load.method(:factor), counters:))
     end
 

@@ -54,9 +54,8 @@ module Bench
     def read(path) = File.read(File.join(ROOT, path))
 
     def performance
-      { "rubies" => rubies, "losses" => losses, "targets" => targets }.reduce(@markdown.within(read("docs/performance.md"))) do |page, (mark, lines)|
-        between(mark, page, lines)
-      end
+      marks = { "rubies" => rubies, "losses" => losses, "targets" => targets }
+      marks.reduce(@markdown.within(read("docs/performance.md"))) { |page, (mark, lines)| between(mark, page, lines) }
     end
 
     def rubies

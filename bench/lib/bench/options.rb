@@ -19,8 +19,11 @@ module Bench
     # [table, row], one for every kind of work. bin/bench reads the file as well, before there is a Ruby.
     MAIN_ROWS = File.readlines(File.join(ROOT, "bench/main_rows.tsv"), chomp: true).map { |line| line.split("\t").freeze }.freeze
 
-    # Seconds: a contender whose first sample takes longer has no other one, or all would wait for the slowest.
+    # Seconds: a contender whose first sample of a main row takes longer has no other one, or all would wait for the slowest.
     LONG_SAMPLE = 4.0
+
+    # The same of peers with --brief.
+    LONG_SAMPLE_OF_PEERS = 8.0
 
     attr_reader :mode, :only, :contenders, :sizes, :json, :markdown, :report, :from, :compare, :action, :seed
 
@@ -56,7 +59,10 @@ module Bench
     # What nobody has chosen leaves out what a first look can do without.
     def roles = chosen_for_main? ? MAIN_ROLES : nil
 
-    def long_sample = main? || @brief ? LONG_SAMPLE : nil
+    def long_sample = main? ? LONG_SAMPLE : (LONG_SAMPLE_OF_PEERS if @brief)
+
+    # Whose samples may be too long.
+    def long_roles = main? ? nil : %i[peer]
 
     # Whether system calls are counted, which is slow.
     def traces? = !main? && !quick?
@@ -103,7 +109,7 @@ module Bench
     def add_modes(parser)
       parser.on("--quick", "one small sample of each, some beside each other: not for judgement") { choose(:quick) }
       parser.on("--full", "medians of 5 samples, and the list of targets; default: medians of 3") { choose(:full) }
-      parser.on("--brief", "one sample of a contender whose first takes more than #{LONG_SAMPLE.round} s, as for the main rows") do
+      parser.on("--brief", "one sample of a peer whose first takes more than #{LONG_SAMPLE_OF_PEERS.round} s") do
         @brief = true
       end
       parser.on("--seed N", Integer, "seed of the order in which contenders run, as an earlier run printed it") do |seed|
@@ -116,7 +122,7 @@ module Bench
         @only = globs.flat_map { |glob| matching(glob) }.uniq
         @chosen_tables = true
       end
-      parser.on("--main", "ten rows, one of each kind of work: what runs without --all, --only and --scaling") { @main = true }
+      parser.on("--main", "twelve rows, one of each kind of work: what runs without --all, --only and --scaling") { @main = true }
       parser.on("--all", "all tables") { @all = true }
       parser.on("--scaling", "how the cost of an operation grows: with strands, connections, callers, rows or processes") do
         @scaling = true
@@ -137,7 +143,9 @@ module Bench
     end
 
     def add_outputs(parser)
-      parser.on("--json FILE", "write every sample, median and verdict; with --from those of all runs as one") { |path| @json = path }
+      parser.on("--json FILE", "write every sample, median and verdict; with --from those of all runs as one") do |path|
+        @json = path
+      end
       parser.on("--markdown FILE", "write the tables as docs/performance.md has them, between the marks of FILE") do |path|
         @markdown = path
       end

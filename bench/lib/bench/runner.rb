@@ -6,10 +6,11 @@ module Bench
   # them.
   class Runner
     # @param long_sample [Float, nil] seconds; a contender whose first sample takes longer has no other one
+    # @param long_roles [Array<Symbol>, nil] of contenders that this is so for; nil: all
     # @param syscalls [Syscalls, nil] counts them, once for each contender of a row
     # @param at_once [Integer] samples that run beside each other, which then tell little more than that they work
     def initialize(samples:, quick:, seed:, at_once: 1, sampler: Sampler.new, syscalls: Syscalls.new, long_sample: nil,
-                   progress: ->(_) {})
+                   long_roles: nil, progress: ->(_) {})
       @samples = samples
       @quick = quick
       @random = Random.new(seed)
@@ -18,6 +19,7 @@ module Bench
       @progress = progress
       @at_once = at_once
       @long_sample = long_sample
+      @long_roles = long_roles
     end
 
     def run(table)
@@ -71,7 +73,11 @@ module Bench
       row.add(contender, reason ? { "unavailable" => reason } : sample(table, row, contender, round))
     end
 
-    def long?(row, contender) = @long_sample && row.samples(contender).any? { |sample| sample["real"].to_f > @long_sample }
+    def long?(row, contender)
+      return false if @long_sample.nil? || @long_roles&.include?(contender.role) == false
+
+      row.samples(contender).any? { |sample| sample["real"].to_f > @long_sample }
+    end
 
     def sample(table, row, contender, round)
       size = table.size_of(row.row, contender, quick: @quick)

@@ -26,7 +26,7 @@ module Bench
       facts.to_h.each { |name, value| @out.puts "  #{name.to_s.ljust(width)}  #{value}" }
       @out.puts "  #{"backends".ljust(width)}  #{backends(options)}"
       @out.puts "  #{"samples".ljust(width)}  median of #{options.samples}, order by --seed #{options.seed}"
-      @out.puts "  #{" " * width}  one alone where it takes more than #{options.long_sample.round} s" if options.long_sample
+      @out.puts "  #{" " * width}  #{long(options)}" if options.long_sample
       @out.puts NOT_FOR_JUDGEMENT if options.quick?
       warning(facts.warning)
     end
@@ -71,6 +71,10 @@ module Bench
     end
 
     private
+
+    def long(options)
+      "one alone #{options.long_roles ? "of a peer that" : "where it"} takes more than #{options.long_sample.round} s"
+    end
 
     def backends(options)
       options.backends.map { |name| "`#{Bench.subject_on(name)}` is on #{BACKENDS_IN_WORDS.fetch(name)}" }.join(", ")
