@@ -29,4 +29,5 @@ compile_and_link_with(lto) if !ENV["RINGSPUN_SANITIZE"] && try_link("int main(vo
 # What some Rubies have and others have not. binding/cruby/has.h alone reads the answers.
 have_func("rb_thread_lock_native_thread", "ruby/thread.h")
 
-create_rooms_makefile("ringspun/native", FOLDERS, warned: FOLDERS.grep(/binding/))
+headers = Dir.glob("engine/include/**/", base: __dir__).map { |folder| folder.delete_suffix("/") }
+create_rooms_makefile("ringspun/native", FOLDERS, warned: FOLDERS.grep(/binding/), headers:)

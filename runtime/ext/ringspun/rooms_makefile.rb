@@ -37,7 +37,8 @@ end
 # @param target [String] of the library
 # @param folders [Array<String>] those of all rooms
 # @param warned [Array<String>] those that include Ruby's headers, for `make warnings`
-def create_rooms_makefile(target, folders, warned: folders)
+# @param headers [Array<String>] folders that have none but headers
+def create_rooms_makefile(target, folders, warned: folders, headers: [])
   $objs = objects_in(folders)
   $srcs = []
   # RubyGems builds in the sources' own folder, and leaves all objects there beside the two copies of the library that it
@@ -46,7 +47,7 @@ def create_rooms_makefile(target, folders, warned: folders)
   $DLDFLAGS << " -Wl,--strip-debug" if for_a_gem
   create_makefile(target)
   File.open("Makefile", "a") do |makefile|
-    makefile.puts rules_of_rooms(folders, warned)
+    makefile.puts rules_of_rooms(folders, warned, headers)
     # Comes last, when the library has been copied.
     makefile.puts "\ninstall:\n\t$(Q) $(RM) $(OBJS) $(DLLIB)" if for_a_gem
   end
@@ -54,7 +55,7 @@ end
 
 # mkmf knows one source folder. A pattern rule per folder is the whole addition. Every object depends on every
 # header: a full build takes seconds, and a stale object in an engine with shared structs takes an afternoon.
-def rules_of_rooms(folders, warned)
+def rules_of_rooms(folders, warned, headers)
   compile = "$(Q) $(CC) $(INCFLAGS) $(CPPFLAGS) $(CFLAGS)"
   rules = folders.map do |folder|
     <<~MAKE
@@ -68,7 +69,7 @@ def rules_of_rooms(folders, warned)
   # such a command is known to ccache.
   [*rules, <<~MAKE]
 
-    $(OBJS): Makefile $(wildcard $(srcdir)/*.h #{folders.map { |folder| "$(srcdir)/#{folder}/*.h" }.join(" ")})
+    $(OBJS): Makefile $(wildcard $(srcdir)/*.h #{[*folders, *headers].map { |folder| "$(srcdir)/#{folder}/*.h" }.join(" ")})
 
     warnings:
     \t$(Q) failed=; for file in $(wildcard #{warned.map { |folder| "$(srcdir)/#{folder}/*.c" }.join(" ")}); do \\

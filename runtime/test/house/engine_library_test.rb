@@ -37,10 +37,24 @@ class EngineLibraryTest < Minitest::Test
     end
   end
 
+  # Those of the engine are in several structs that all objects share.
+  def test_every_object_of_the_extension_is_compiled_anew_when_a_header_has_changed
+    extension = File.expand_path("../../ext/ringspun", __dir__)
+    Dir.mktmpdir do |folder|
+      done(RbConfig.ruby, File.join(extension, "extconf.rb"), chdir: folder)
+      rules = done("make", "--dry-run", "--print-data-base", chdir: folder)
+      needed = rules[/^binding-api\.o: (.*)$/, 1].split.filter_map { |path| File.realpath(path, folder) if path.end_with?(".h") }
+      headers = Dir["#{extension}/{*.h,binding/**/*.h,engine/{include,src}/**/*.h}"].map { |path| File.realpath(path) }
+      assert_operator headers.size, :>, 50
+      assert_empty headers - needed
+    end
+  end
+
   private
 
   def done(*command, **)
     output, status = Open3.capture2e(*command, **)
     assert_predicate status, :success?, "#{command.join(" ")}\n#{output}"
+    output
   end
 end
