@@ -67,6 +67,7 @@ int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_opt
 }
 
 void rs_machine_free(rs_machine *machine) {
+    rs_trace_close(&machine->trace);
     free(machine->rooms);
     machine->rooms = NULL;
     machine->ops = NULL; /* it is not open (rs_machine_bytes) */
@@ -74,5 +75,6 @@ void rs_machine_free(rs_machine *machine) {
 
 size_t rs_machine_bytes(const rs_machine *machine) {
     if (!machine->rooms) return 0;
-    return sizeof(rs_rooms) + rs_slab_bytes(&machine->strands.slab) + rs_slab_bytes(&machine->ops->slab);
+    size_t trace = machine->trace.ring ? sizeof(rs_trace_event) * RS_TRACE_RING : 0;
+    return sizeof(rs_rooms) + trace + rs_slab_bytes(&machine->strands.slab) + rs_slab_bytes(&machine->ops->slab);
 }

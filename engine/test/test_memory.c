@@ -166,8 +166,9 @@ OVER_BACKENDS(scopes_for_which_there_is_no_memory) {
 
 OVER_BACKENDS(a_machine_for_which_there_is_no_memory) {
     rs_options options = rs_default_options();
+    options.trace = true;
     rs_machine *machine = rs_alloc(sizeof(*machine));
-    for (int64_t tries = 0; tries < 3; tries++) { /* what its rooms keep, the root strand, its timer */
+    for (int64_t tries = 0; tries < 4; tries++) { /* what its rooms keep, the ring of its trace, the root strand, its timer */
         rs_tries_left = tries;
         CHECK_EQUAL(-ENOMEM, rs_machine_open(machine, subject->backend, &options));
         CHECK_EQUAL(0, rs_machine_bytes(machine));

@@ -428,11 +428,12 @@ TEST(the_inbox_loses_nothing_and_keeps_each_senders_order) {
 /* --- trace --- */
 
 static uint64_t hash_of(const rs_trace_event *events, int count) {
-    static rs_trace trace;
-    memset(&trace, 0, sizeof(trace));
+    rs_trace trace;
+    CHECK(rs_trace_open(&trace));
     for (int i = 0; i < count; i++) {
         rs_trace_record(&trace, events[i].at_ns, events[i].kind, events[i].subject, events[i].detail);
     }
+    rs_trace_close(&trace);
     return trace.hash;
 }
 
@@ -458,11 +459,15 @@ TEST(the_trace_tells_runs_apart) {
 }
 
 TEST(the_trace_keeps_the_last_events) {
-    static rs_trace trace;
+    rs_trace trace;
+    CHECK(rs_trace_open(&trace));
     for (int i = 0; i < RS_TRACE_RING + 5; i++) rs_trace_record(&trace, i, RS_TRACE_USER, 0, i);
     CHECK_EQUAL(RS_TRACE_RING + 5, trace.count);
     CHECK_EQUAL(RS_TRACE_RING, trace.ring[0].at_ns);
     CHECK_EQUAL(5, trace.ring[5].at_ns);
+    rs_trace_close(&trace);
+    CHECK(!trace.enabled && trace.ring == NULL);
+    CHECK_EQUAL(RS_TRACE_RING + 5, trace.count);
 }
 
 TEST(every_op_kind_has_a_row_in_each_table) {

@@ -40,11 +40,11 @@ static void free_all(rs_machine *machine) {
 int rs_machine_start(rs_machine *machine) {
     RS_CHECK(machine->parts != NULL && machine->backend != NULL && machine->options.strands_max > 0);
     machine->backend_deadline_ns = RS_NEVER;
-    machine->trace.enabled = machine->options.trace;
     rs_timer_init(&machine->reminder, RS_TIMER_REMINDER);
     rs_strands_init(&machine->strands, machine->options.strands_max);
     open_parts(machine);
-    int error = start_root(machine) ? machine->backend->open(machine) : -ENOMEM;
+    bool has_memory = (!machine->options.trace || rs_trace_open(&machine->trace)) && start_root(machine);
+    int error = has_memory ? machine->backend->open(machine) : -ENOMEM;
     if (error) {
         free_all(machine);
         return error;

@@ -1,5 +1,19 @@
 #include "ringspun/core/trace.h"
 
+#include <stdlib.h>
+
+bool rs_trace_open(rs_trace *trace) {
+    *trace = (rs_trace){.ring = rs_try_alloc(sizeof(rs_trace_event) * RS_TRACE_RING)};
+    trace->enabled = trace->ring != NULL;
+    return trace->enabled;
+}
+
+void rs_trace_close(rs_trace *trace) {
+    free(trace->ring);
+    trace->ring = NULL;
+    trace->enabled = false;
+}
+
 const char *rs_trace_kind_name(uint32_t kind) {
     static const char *const names[] = {
         [RS_TRACE_SPAWN] = "spawn", [RS_TRACE_RUN] = "run", [RS_TRACE_PARK] = "park", [RS_TRACE_WAKE] = "wake",
@@ -18,6 +32,7 @@ static inline uint64_t mix(uint64_t hash, uint64_t word) {
 
 void rs_trace_record(rs_trace *trace, int64_t at_ns, rs_trace_kind kind, uint64_t subject, int64_t detail) {
     RS_CHECK(kind >= RS_TRACE_SPAWN && kind <= RS_TRACE_USER);
+    RS_CHECK(trace->enabled && trace->ring != NULL);
     trace->ring[trace->count++ % RS_TRACE_RING] =
         (rs_trace_event){.at_ns = at_ns, .subject = subject, .detail = detail, .kind = kind};
     uint64_t hash = mix(trace->hash, (uint64_t)kind);

@@ -54,7 +54,10 @@ static void open_engine(rsb_machine *machine, const rs_backend *backend, const r
     if (error) rsb_fail_to_open(machine, error, "no machine");
 }
 
-static VALUE option(VALUE options, const char *name) { return rb_hash_lookup2(options, ID2SYM(rb_intern(name)), Qnil); }
+static VALUE option(VALUE options, const char *name) {
+    if (RHASH_EMPTY_P(options)) return Qnil; /* to look its name up takes longer than all else here */
+    return rb_hash_lookup2(options, ID2SYM(rb_intern(name)), Qnil);
+}
 
 static uint32_t option_count(VALUE options, const char *name, uint32_t otherwise) {
     VALUE value = option(options, name);
