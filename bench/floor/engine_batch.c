@@ -23,7 +23,7 @@ struct receiver {
 };
 
 struct program {
-    rs_machine machine;
+    rs_machine *machine;
     struct receiver receivers[BATCH];
     bool armed;
     unsigned live;
@@ -37,7 +37,7 @@ static void receiver_open(struct program *program, struct receiver *receiver)
     rs_request request = {.kind = RS_OP_SOCKETPAIR, .fd = -1,
                           .socket = {.family = AF_UNIX, .type = SOCK_STREAM, .pair = ends}};
 
-    must(rs_try(&program->machine, &request) == 0, "socketpair");
+    must(rs_try(program->machine, &request) == 0, "socketpair");
     receiver->reader = ends[0];
     receiver->writer = ends[1];
     must(program->armed || send(receiver->writer, "x", 1, 0) == 1, "send");
@@ -51,17 +51,17 @@ static void step(struct program *program, struct receiver *receiver)
     if (receiver->op) {
         int64_t result;
 
-        must(rs_park_end(&program->machine, &result) == RS_WAKE_VALUE && result == 1, "recv");
-        rs_op_end(&program->machine, receiver->op);
+        must(rs_park_end(program->machine, &result) == RS_WAKE_VALUE && result == 1, "recv");
+        rs_op_end(program->machine, receiver->op);
         program->received++;
     }
     if (receiver->left == 0) {
-        rs_finish(&program->machine);
+        rs_finish(program->machine);
         program->live--;
         return;
     }
     receiver->left--;
-    receiver->op = rs_op_start(&program->machine, &request, 0, RS_NEVER);
+    receiver->op = rs_op_start(program->machine, &request, 0, RS_NEVER);
     must(receiver->op != NULL, "rs_op_start");
 }
 
@@ -77,7 +77,7 @@ static void loop(struct program *program)
     uint64_t sent = program->received;
 
     while (program->live > 0) {
-        rs_decision decision = rs_next(&program->machine);
+        rs_decision decision = rs_next(program->machine);
 
         must(decision.verdict != RS_DEADLOCK, "deadlock");
         if (decision.verdict == RS_RUN) {
@@ -88,13 +88,13 @@ static void loop(struct program *program)
             send_batch(program);
             sent += BATCH;
         }
-        rs_sleep(&program->machine, decision.deadline_ns);
+        rs_sleep(program->machine, decision.deadline_ns);
     }
 }
 
 static void run(struct program *program, unsigned batches)
 {
-    rs_machine *machine = &program->machine;
+    rs_machine *machine = program->machine;
     rs_strand *root = rs_running(machine);
     rs_id id = rs_strand_id(root);
     uint64_t ticket;
@@ -122,8 +122,10 @@ int main(int count, char **arguments)
     unsigned batches = argument(arguments, count, 2);
 
     program.armed = strcmp(arguments[1], "armed") == 0;
-    if (rs_machine_open(&program.machine, &rs_backend_uring, &options) != 0)
-        unavailable(program.machine.refusal_text);
+    program.machine = rs_machine_new();
+    must(program.machine != NULL, "rs_machine_new");
+    if (rs_machine_open(program.machine, &rs_backend_uring, &options) != 0)
+        unavailable(rs_refusal_text(program.machine));
     for (unsigned i = 0; i < BATCH; i++)
         receiver_open(&program, &program.receivers[i]);
     run(&program, 1);
@@ -134,7 +136,7 @@ int main(int count, char **arguments)
     measure_end(&measurement);
     measurement.operations = (uint64_t)batches * BATCH;
     measure_report(&measurement, 1, program.received, "received", program.received);
-    rs_machine_close(&program.machine);
-    rs_machine_free(&program.machine);
+    rs_machine_close(program.machine);
+    rs_machine_free(program.machine);
     return 0;
 }

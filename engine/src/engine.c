@@ -1,4 +1,5 @@
 #include "ringspun/engine.h"
+#include "core/machine.h"
 #include "kernel/processor.h"
 #include "rooms.h"
 
@@ -49,10 +50,21 @@ void rs_metrics_each(const rs_machine *machine, rs_each_metric each, void *conte
     each(context, "system_calls", metrics->system_calls);
 }
 
+/* All in one block. */
+typedef struct {
+    rs_machine machine;
+    rs_rooms rooms;
+} block;
+
+rs_machine *rs_machine_new(void) {
+    block *all = rs_try_alloc(sizeof(*all));
+    return all ? &all->machine : NULL;
+}
+
 int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options) {
-    rs_rooms *rooms = rs_try_alloc(sizeof(rs_rooms));
-    *machine = (rs_machine){.parts = parts, .backend = backend, .options = *options, .rooms = rooms};
-    if (!rooms) return -ENOMEM;
+    rs_rooms *rooms = &((block *)machine)->rooms;
+    *machine = (rs_machine){.parts = parts, .backend = backend, .options = *options};
+    *rooms = (rs_rooms){0};
     machine->ops = &rooms->ops;
     machine->descriptors = &rooms->descriptors;
     machine->pool = &rooms->pool;
@@ -62,19 +74,22 @@ int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_opt
     machine->write_queues = &rooms->write_queues;
     machine->batches = &rooms->batches;
     int error = rs_machine_start(machine);
-    if (error) rs_machine_free(machine);
+    if (error) {
+        rs_trace_close(&machine->trace);
+        machine->ops = NULL; /* rs_machine_was_opened */
+    }
     return error;
 }
 
+bool rs_machine_was_opened(const rs_machine *machine) { return machine->ops != NULL; }
+
 void rs_machine_free(rs_machine *machine) {
     rs_trace_close(&machine->trace);
-    free(machine->rooms);
-    machine->rooms = NULL;
-    machine->ops = NULL; /* it is not open (rs_machine_bytes) */
+    free(machine);
 }
 
 size_t rs_machine_bytes(const rs_machine *machine) {
-    if (!machine->rooms) return 0;
+    if (!rs_machine_was_opened(machine)) return sizeof(block);
     size_t trace = machine->trace.ring ? sizeof(rs_trace_event) * RS_TRACE_RING : 0;
-    return sizeof(rs_rooms) + trace + rs_slab_bytes(&machine->strands.slab) + rs_slab_bytes(&machine->ops->slab);
+    return sizeof(block) + trace + rs_slab_bytes(&machine->strands.slab) + rs_slab_bytes(&machine->ops->slab);
 }

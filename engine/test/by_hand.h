@@ -13,7 +13,7 @@ static uint64_t root_ticket;
 
 /* A machine whose root waits, so that the test can be any other strand. */
 static inline void begin_with(const rs_sim_faults *faults) {
-    machine = rs_alloc(sizeof(*machine));
+    machine = rs_machine_new();
     rs_options options = rs_default_options();
     options.faults = faults;
     RS_ASSERT(rs_machine_open(machine, &rs_backend_sim, &options) == 0);
@@ -56,7 +56,6 @@ static inline void end(void) {
     CHECK_EQUAL(0, machine->timers.len);
     rs_machine_close(machine);
     rs_machine_free(machine);
-    free(machine);
 }
 
 #endif

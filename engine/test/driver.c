@@ -10,19 +10,21 @@
 
 int driver_open(driver *driver, const rs_backend *backend, const rs_options *options) {
     memset(driver, 0, sizeof(*driver));
-    int error = rs_machine_open(&driver->machine, backend, options);
+    driver->machine = rs_machine_new();
+    RS_ASSERT(driver->machine != NULL);
+    int error = rs_machine_open(driver->machine, backend, options);
     if (error) return error;
-    driver->root = rs_strand_id(rs_running(&driver->machine));
+    driver->root = rs_strand_id(rs_running(driver->machine));
     return 0;
 }
 
 void driver_close(driver *driver) {
-    rs_machine_close(&driver->machine);
-    rs_machine_free(&driver->machine);
+    rs_machine_close(driver->machine);
+    rs_machine_free(driver->machine);
 }
 
 void driver_park_root(driver *driver) {
-    driver->root_ticket = rs_park_begin(&driver->machine, RS_WAIT_SUSPEND, RS_PARK_SHIELDED, RS_NEVER);
+    driver->root_ticket = rs_park_begin(driver->machine, RS_WAIT_SUSPEND, RS_PARK_SHIELDED, RS_NEVER);
     RS_ASSERT(driver->root_ticket != 0);
 }
 
@@ -43,22 +45,22 @@ void driver_resume(driver *driver, rs_strand *strand) {
     if (self->parked) {
         RS_ASSERT(strand->ticket == self->ticket && "resumed by the wake of this wait and no other");
         self->parked = false;
-        self->wake = rs_park_end(&driver->machine, &self->result);
+        self->wake = rs_park_end(driver->machine, &self->result);
         if (self->op) {
             copy_bytes(self, &self->op->request);
             copy_answer(self, &self->op->request);
-            rs_op_end(&driver->machine, self->op);
+            rs_op_end(driver->machine, self->op);
         }
         self->op = NULL;
     }
     self->step(self);
-    RS_ASSERT(driver->machine.running == RS_NO_INDEX && "a step ends by waiting or finishing");
+    RS_ASSERT(driver->machine->running == RS_NO_INDEX && "a step ends by waiting or finishing");
     driver->current = NULL;
 }
 
 /* The root goes to the end of the run queue like any other; those before it run first. */
 void driver_unpark_root(driver *driver) {
-    rs_machine *machine = &driver->machine;
+    rs_machine *machine = driver->machine;
     bool woken = rs_wake(machine, driver->root, driver->root_ticket, RS_WAKE_VALUE, 0);
     RS_ASSERT(woken);
     for (;;) {
@@ -71,10 +73,10 @@ void driver_unpark_root(driver *driver) {
 }
 
 rs_verdict driver_step(driver *driver) {
-    rs_decision decision = rs_next(&driver->machine);
+    rs_decision decision = rs_next(driver->machine);
     if (decision.verdict == RS_RUN) driver_resume(driver, decision.strand);
-    else if (decision.verdict == RS_SLEEP) rs_sleep(&driver->machine, decision.deadline_ns);
-    else if (driver->patient) rs_sleep(&driver->machine, RS_NEVER);
+    else if (decision.verdict == RS_SLEEP) rs_sleep(driver->machine, decision.deadline_ns);
+    else if (driver->patient) rs_sleep(driver->machine, RS_NEVER);
     return decision.verdict;
 }
 
@@ -97,17 +99,17 @@ static int64_t stopped_clock(rs_machine *machine) {
 }
 
 void driver_stop_clock(driver *driver) {
-    if (driver->machine.clock) return;
-    stopped_at_ns = driver->machine.polled_at_ns;
-    driver->machine.clock = stopped_clock;
+    if (driver->machine->clock) return;
+    stopped_at_ns = driver->machine->polled_at_ns;
+    driver->machine->clock = stopped_clock;
 }
 
 void driver_start_clock(driver *driver) {
-    if (driver->machine.clock == stopped_clock) driver->machine.clock = NULL;
+    if (driver->machine->clock == stopped_clock) driver->machine->clock = NULL;
 }
 
 void driver_spawn(driver *driver, rs_scope *scope, task *task, task_step step) {
-    rs_machine *machine = &driver->machine;
+    rs_machine *machine = driver->machine;
     if (!scope) scope = &rs_strand_at(&machine->strands, rs_id_index(driver->root))->own;
     rs_strand *strand = rs_spawn(machine, scope, task);
     RS_ASSERT(strand != NULL);
@@ -121,21 +123,21 @@ void driver_spawn(driver *driver, rs_scope *scope, task *task, task_step step) {
 }
 
 void task_finish(task *self) {
-    rs_finish(&self->driver->machine);
+    rs_finish(self->driver->machine);
     self->finished = true;
     self->strand = NULL;
     self->driver->unfinished--;
 }
 
 bool task_yield(task *self) {
-    rs_yield(&self->driver->machine);
+    rs_yield(self->driver->machine);
     self->parked = true;
     self->ticket = self->strand->ticket;
     return true;
 }
 
 bool task_park(task *self, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns) {
-    rs_machine *machine = &self->driver->machine;
+    rs_machine *machine = self->driver->machine;
     self->ticket = rs_park_begin(machine, wait, flags, deadline_ns);
     self->parked = self->ticket != 0;
     if (!self->parked) {
@@ -146,18 +148,18 @@ bool task_park(task *self, rs_wait_kind wait, uint32_t flags, int64_t deadline_n
 }
 
 bool task_sleep(task *self, int64_t delay_ns) {
-    int64_t deadline_ns = rs_deadline_after(rs_now(&self->driver->machine), delay_ns);
+    int64_t deadline_ns = rs_deadline_after(rs_now(self->driver->machine), delay_ns);
     return task_park(self, RS_WAIT_SLEEP, 0, deadline_ns);
 }
 
 bool task_wait_in(task *self, rs_list *list, uint64_t tag, int64_t deadline_ns) {
     if (!task_park(self, RS_WAIT_LIST, 0, deadline_ns)) return false;
-    rs_list_append(&self->driver->machine, list, self->strand, tag);
+    rs_list_append(self->driver->machine, list, self->strand, tag);
     return true;
 }
 
 bool task_join(task *self, rs_id id, uint32_t flags) {
-    rs_machine *machine = &self->driver->machine;
+    rs_machine *machine = self->driver->machine;
     rs_strand *target = rs_strand_find(&machine->strands, id);
     self->wake = RS_WAKE_VALUE;
     if (!target) return false;
@@ -170,12 +172,12 @@ bool task_wait_for_scope(task *self, rs_scope *scope, uint32_t flags) {
     self->wake = RS_WAKE_VALUE;
     if (scope->live == 0) return false;
     if (!task_park(self, RS_WAIT_SCOPE, flags, RS_NEVER)) return false;
-    rs_list_append(&self->driver->machine, &scope->waiters, self->strand, 0);
+    rs_list_append(self->driver->machine, &scope->waiters, self->strand, 0);
     return true;
 }
 
 static bool start(task *self, const rs_request *request, uint32_t flags, int64_t deadline_ns) {
-    rs_machine *machine = &self->driver->machine;
+    rs_machine *machine = self->driver->machine;
     /* A try is one step; what must go through as a whole is the backend's to repeat. And it wants memory. */
     bool lends = request->options & RS_REQUEST_ANY_BUFFER && !request->transfer.address;
     int64_t result = request->options & RS_REQUEST_ALL || lends ? -EAGAIN : rs_try(machine, request);
@@ -208,11 +210,11 @@ bool task_request_shielded(task *self, const rs_request *request) {
 
 bool task_wait_shielded_in(task *self, rs_list *list) {
     if (!task_park(self, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER)) return false;
-    rs_list_append(&self->driver->machine, list, self->strand, 0);
+    rs_list_append(self->driver->machine, list, self->strand, 0);
     return true;
 }
 
-bool task_wait_for_ops(task *self) { return task_wait_shielded_in(self, &self->driver->machine.descriptors->closers); }
+bool task_wait_for_ops(task *self) { return task_wait_shielded_in(self, &self->driver->machine->descriptors->closers); }
 
 /* --- requests --- */
 

@@ -17,6 +17,7 @@
 #define RINGSPUN_DRIVER_H
 
 #include "ringspun/engine.h"
+#include "core/machine.h"
 #include "rooms.h"
 
 #define US ((int64_t)1000)
@@ -27,7 +28,7 @@ typedef struct task task;
 typedef void (*task_step)(task *self);
 
 typedef struct {
-    rs_machine machine;
+    rs_machine *machine;
     rs_id root;
     uint64_t root_ticket;
     uint32_t unfinished;
@@ -71,7 +72,7 @@ struct task {
     }                                                                                                                 \
     task_finish(self)
 
-/* 0 or -errno. The root strand runs. */
+/* 0 or -errno. The root strand runs. After an error the machine is the caller's to free. */
 int driver_open(driver *driver, const rs_backend *backend, const rs_options *options);
 void driver_close(driver *driver);
 

@@ -36,7 +36,7 @@ bool chance(worker *self, uint64_t percent) { return draw(self, 100) < percent; 
 
 int64_t draw_deadline(worker *self, uint64_t percent, int64_t max_ns) {
     if (!chance(self, percent)) return RS_NEVER;
-    return rs_now(&self->program->driver.machine) + (int64_t)draw(self, (uint64_t)max_ns);
+    return rs_now(self->program->driver.machine) + (int64_t)draw(self, (uint64_t)max_ns);
 }
 
 worker *draw_worker(worker *self) { return &self->program->workers[draw(self, self->program->worker_count)]; }
@@ -66,7 +66,7 @@ static rs_sim_faults draw_faults(program *program) {
 
 void program_say(worker *self, const char *what, int64_t detail) {
     if (!self->program->verbose) return;
-    int64_t now_ns = rs_now(&self->program->driver.machine) - self->program->start_ns;
+    int64_t now_ns = rs_now(self->program->driver.machine) - self->program->start_ns;
     printf("%12lld ns  %2u %-12s %s %lld\n", (long long)now_ns, self->number, role_names[self->role], what,
            (long long)detail);
 }
@@ -75,14 +75,14 @@ void program_fail(worker *self, const char *what, int64_t detail) {
     program *program = self->program;
     if (program->failed) return;
     program->failed = true;
-    int64_t now_ns = rs_now(&program->driver.machine) - program->start_ns;
+    int64_t now_ns = rs_now(program->driver.machine) - program->start_ns;
     snprintf(program->failure, sizeof(program->failure), "at %lld ns, strand %u (%s): %s (%lld)", (long long)now_ns,
              self->number, role_names[self->role], what, (long long)detail);
     program_say(self, what, detail);
 }
 
 static void print_trace(const program *program) {
-    const rs_trace *trace = &program->driver.machine.trace;
+    const rs_trace *trace = &program->driver.machine->trace;
     uint64_t from = trace->count > 60 ? trace->count - 60 : 0;
     for (uint64_t i = from; i < trace->count; i++) {
         const rs_trace_event *event = &trace->ring[i % RS_TRACE_RING];
@@ -126,7 +126,7 @@ static void spawn_all(program *program) {
     for (uint32_t i = 0; i < QUEUES; i++) {
         rs_queue_limit(&program->queues[i].items, QUEUE_CAPACITY);
         if (next_random(&program->random) % 2) spawn_queue(program, i);
-        else rs_queue_close(&program->driver.machine, &program->queues[i].items);
+        else rs_queue_close(program->driver.machine, &program->queues[i].items);
     }
     while (program->worker_count < wanted) {
         role role = first[next_random(&program->random) % (sizeof(first) / sizeof(first[0]))];
@@ -138,7 +138,7 @@ static void run(program *program) {
     driver *driver = &program->driver;
     driver_park_root(driver);
     for (uint64_t i = 0; driver->unfinished > 0 && !program->failed; i++) {
-        rs_decision decision = rs_next(&driver->machine);
+        rs_decision decision = rs_next(driver->machine);
         worker *somebody = &program->workers[0];
         if (i > DECISIONS_MAX) program_fail(somebody, "it goes on for ever; unfinished", driver->unfinished);
         if (decision.verdict == RS_RUN) {
@@ -150,17 +150,17 @@ static void run(program *program) {
         check_at_rest(program);
         if (decision.verdict == RS_DEADLOCK) program_fail(somebody, "deadlock; unfinished", driver->unfinished);
         if (decision.deadline_ns > program->start_ns + LASTS_MAX_NS) program_fail(somebody, "it takes too long", 0);
-        if (!program->failed) rs_sleep(&driver->machine, decision.deadline_ns);
+        if (!program->failed) rs_sleep(driver->machine, decision.deadline_ns);
     }
     if (program->failed) return;
     driver_unpark_root(driver);
-    rs_scope_close(&driver->machine, &program->arena);
+    rs_scope_close(driver->machine, &program->arena);
     /* Ops that were left behind end by themselves. */
     driver_park_root(driver);
-    while (driver->machine.in_flight > 0) {
+    while (driver->machine->in_flight > 0) {
         rs_verdict verdict = driver_step(driver);
-        if (verdict != RS_DEADLOCK || driver->machine.in_flight == 0) continue;
-        program_fail(&program->workers[0], "an op that was left behind never ends", driver->machine.in_flight);
+        if (verdict != RS_DEADLOCK || driver->machine->in_flight == 0) continue;
+        program_fail(&program->workers[0], "an op that was left behind never ends", driver->machine->in_flight);
         return;
     }
     driver_unpark_root(driver);
@@ -182,7 +182,7 @@ program_report program_run(uint64_t seed, bool verbose) {
     options.whole_ticks = seed % 4 == 3;
     int error = driver_open(&program.driver, &rs_backend_sim, &options);
     RS_ASSERT(error == 0);
-    rs_machine *machine = &program.driver.machine;
+    rs_machine *machine = program.driver.machine;
     program.start_ns = rs_now(machine);
     bool short_life = next_random(&program.random) % 4 == 0;
     int64_t end_ns = rs_now(machine) + (int64_t)(next_random(&program.random) % (uint64_t)(100 * MS));

@@ -59,7 +59,7 @@ bool program_waits(worker *self, bool parked, bool shielded) {
 
 /* How the wait ended must have a reason. */
 void program_ended(worker *self) {
-    rs_machine *machine = &self->program->driver.machine;
+    rs_machine *machine = self->program->driver.machine;
     rs_strand *strand = self->task.strand;
     switch (self->task.wake) {
     case RS_WAKE_CANCEL: EXPECT(self, chain_is_cancelled(strand->scope) || self->program->untidy, 0); break;
@@ -107,22 +107,22 @@ uint8_t stream_byte(uint64_t at) { return (uint8_t)(at * 31 + at / 251); }
 
 void enclose(worker *self) {
     if (!chance(self, 30)) return;
-    rs_machine *machine = &self->program->driver.machine;
+    rs_machine *machine = self->program->driver.machine;
     rs_scope_open(machine, &self->scopes[self->depth++], draw_deadline(self, 50, 30 * MS), chance(self, 10));
 }
 
 void unclose(worker *self) {
-    while (self->depth > 0) rs_scope_close(&self->program->driver.machine, &self->scopes[--self->depth]);
+    while (self->depth > 0) rs_scope_close(self->program->driver.machine, &self->scopes[--self->depth]);
 }
 
 void clean_begin(worker *self) {
     self->ending = true;
     self->shield_cleaning = chance(self, 50);
-    if (self->shield_cleaning) rs_scope_open(&self->program->driver.machine, &self->cleaning, RS_NEVER, true);
+    if (self->shield_cleaning) rs_scope_open(self->program->driver.machine, &self->cleaning, RS_NEVER, true);
 }
 
 void clean_end(worker *self) {
-    if (self->shield_cleaning) rs_scope_close(&self->program->driver.machine, &self->cleaning);
+    if (self->shield_cleaning) rs_scope_close(self->program->driver.machine, &self->cleaning);
     self->shield_cleaning = false;
 }
 
@@ -140,7 +140,7 @@ void clean_closed(worker *self) {
 /* --- the machine at rest --- */
 
 static void check_parked(worker *self, const rs_strand *strand, int64_t now_ns) {
-    rs_machine *machine = &self->program->driver.machine;
+    rs_machine *machine = self->program->driver.machine;
     bool op = strand->wait == RS_WAIT_OP;
     if (!op && self->deadline_ns <= now_ns) program_fail(self, "its deadline has passed and it waits", strand->wait);
     if (strand->park_flags & RS_PARK_SHIELDED) return;
@@ -161,7 +161,7 @@ static void check_parked(worker *self, const rs_strand *strand, int64_t now_ns) 
 
 static void check_shared(program *program) {
     worker *somebody = &program->workers[0];
-    rs_machine *machine = &program->driver.machine;
+    rs_machine *machine = program->driver.machine;
     for (int i = 0; i < MUTEXES; i++) {
         const rs_mutex *mutex = &program->mutexes[i];
         EXPECT(somebody, rs_mutex_is_locked(machine, mutex) || mutex->waiters.len == 0, i);
@@ -180,7 +180,7 @@ static void check_shared(program *program) {
 
 /* Nothing is ready, so whoever waits has to wait. */
 void check_at_rest(program *program) {
-    rs_machine *machine = &program->driver.machine;
+    rs_machine *machine = program->driver.machine;
     int64_t now_ns = rs_now(machine);
     uint32_t alive = 0;
     for (uint32_t i = 0; i < program->worker_count; i++) {
@@ -199,7 +199,7 @@ static int64_t left;
 static void add_left(uint64_t item) { left += (int64_t)item; }
 
 void check_end(program *program) {
-    rs_machine *machine = &program->driver.machine;
+    rs_machine *machine = program->driver.machine;
     worker *somebody = &program->workers[0];
     EXPECT(somebody, machine->in_flight == 0, machine->in_flight);
     EXPECT(somebody, machine->ops->slab.used == 0, machine->ops->slab.used);

@@ -2,7 +2,7 @@
  * comes, and for a while it pushes as well. */
 #include "program.h"
 
-static rs_machine *machine_of(const worker *self) { return &self->program->driver.machine; }
+static rs_machine *machine_of(const worker *self) { return self->program->driver.machine; }
 
 static void add(worker *self, uint32_t number, rs_branch_kind kind) {
     self->item = ((int64_t)self->number + 1) * 1000;

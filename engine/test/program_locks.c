@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static rs_machine *machine_of(const worker *self) { return &self->program->driver.machine; }
+static rs_machine *machine_of(const worker *self) { return self->program->driver.machine; }
 
 /* --- mutex --- */
 

@@ -17,7 +17,7 @@ static bool is_open_failure(const worker *self) {
 
 /* Ends the ops on a descriptor that is to be closed, and counts those that take their time. */
 static uint32_t waiting_at(const worker *self, int fd) {
-    return rs_descriptor_closing(&self->program->driver.machine, fd);
+    return rs_descriptor_closing(self->program->driver.machine, fd);
 }
 
 static rs_scope *beside(const worker *self) { return self->task.strand->own.parent; }

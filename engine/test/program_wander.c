@@ -1,7 +1,7 @@
 /* program_wander: the role that opens and closes scopes, spawns, joins, and disturbs the others. */
 #include "program.h"
 
-static rs_machine *machine_of(const worker *self) { return &self->program->driver.machine; }
+static rs_machine *machine_of(const worker *self) { return self->program->driver.machine; }
 static rs_scope *innermost(worker *self) { return &self->scopes[self->depth - 1]; }
 
 static void open_scope(worker *self) {

@@ -14,7 +14,7 @@ static uint32_t ended;
 void scene_begin(void) { ended = 0; }
 
 static int64_t deadline_of(const caller *self) {
-    return self->timeout_ns ? rs_now(&self->task.driver->machine) + self->timeout_ns : RS_NEVER;
+    return self->timeout_ns ? rs_now(self->task.driver->machine) + self->timeout_ns : RS_NEVER;
 }
 
 static void caller_step(task *task) {
@@ -25,11 +25,11 @@ static void caller_step(task *task) {
     self->wake = task->wake;
     self->result = task->result;
     self->order = ++ended;
-    self->at_ns = rs_now(&task->driver->machine);
+    self->at_ns = rs_now(task->driver->machine);
     if (self->then_sleep_ns > 0) {
         TASK_WAIT(task, task_sleep(task, self->then_sleep_ns));
         self->then_wake = task->wake;
-        self->then_at_ns = rs_now(&task->driver->machine);
+        self->then_at_ns = rs_now(task->driver->machine);
     }
     TASK_END(task);
 }
@@ -55,7 +55,7 @@ static void canceller_step(task *task) {
         TASK_WAIT(task, task_sleep(task, MS));
     }
     if (!self->target->finished) {
-        rs_scope_cancel(&task->driver->machine, &self->target->strand->own, RS_CANCELLED_BY_CALL);
+        rs_scope_cancel(task->driver->machine, &self->target->strand->own, RS_CANCELLED_BY_CALL);
     }
     TASK_END(task);
 }
@@ -71,7 +71,7 @@ static void closer_step(task *task) {
     rs_request request = request_close(self->fd);
     TASK_BEGIN(task);
     if (self->delay_ns > 0) TASK_WAIT(task, task_sleep(task, self->delay_ns));
-    while (rs_descriptor_closing(&task->driver->machine, self->fd) > 0) {
+    while (rs_descriptor_closing(task->driver->machine, self->fd) > 0) {
         TASK_WAIT(task, task_wait_for_ops(task));
     }
     TASK_WAIT(task, task_request_shielded(task, &request));
@@ -100,7 +100,7 @@ static int expect(const char *what, uint64_t value, uint64_t expected) {
 }
 
 int scene_end(driver *driver) {
-    rs_machine *machine = &driver->machine;
+    rs_machine *machine = driver->machine;
     int wrong = expect("ops in flight", machine->in_flight, 0) + expect("ops used", machine->ops->slab.used, 0) +
                 expect("timers", machine->timers.len, 0) + expect("strands", rs_strands_live(&machine->strands), 1) +
                 expect("ops outside", machine->outside, 0);

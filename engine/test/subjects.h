@@ -98,7 +98,7 @@ static inline void subject_remove_fifo(const char *folder, const char *path) {
 /* Runs until what workers still have has come back. */
 static inline void subject_rest(driver *d) {
     driver_park_root(d);
-    while (d->machine.outside > 0) driver_step(d);
+    while (d->machine->outside > 0) driver_step(d);
     driver_unpark_root(d);
 }
 

@@ -48,7 +48,7 @@ OVER_BACKENDS(read_waits_for_data_and_for_the_end) {
     closer closer = {0};
     subject_open(&d, subject);
     scene_ask(&d, request_pipe(pair));
-    int64_t start_ns = rs_now(&d.machine);
+    int64_t start_ns = rs_now(d.machine);
     scene_call(&d, &reader, request_read(pair[0], bytes, 16), 0, 0);
     scene_call(&d, &writer, request_write(pair[1], "hello", 5), 3 * MS, 0);
     CHECK_EQUAL(RS_RUN, driver_run(&d));
@@ -263,7 +263,7 @@ OVER_BACKENDS(a_cancelled_read_takes_nothing) {
     canceller canceller = {0};
     subject_open(&d, subject);
     scene_ask(&d, request_pipe(pair));
-    int64_t start_ns = rs_now(&d.machine);
+    int64_t start_ns = rs_now(d.machine);
     scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, 0);
     scene_cancel(&d, &canceller, &reader.task, 2 * MS);
     driver_run(&d);
@@ -318,7 +318,7 @@ OVER_BACKENDS(a_timeout_ends_this_wait_and_no_other) {
     caller reader = {.then_sleep_ns = 20 * MS};
     subject_open(&d, subject);
     scene_ask(&d, request_pipe(pair));
-    int64_t start_ns = rs_now(&d.machine);
+    int64_t start_ns = rs_now(d.machine);
     scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, 5 * MS);
     driver_run(&d);
     CHECK_EQUAL(RS_WAKE_TIMEOUT, reader.wake);
@@ -460,7 +460,7 @@ OVER_BACKENDS(numbers_that_are_no_descriptor) {
         CHECK_EQUAL(-EBADF, scene_ask(&d, request_listen(fd, 1)));
         CHECK_EQUAL(-EBADF, scene_ask(&d, request_close(fd)));
     }
-    CHECK(d.machine.descriptors->capacity < 1 << 21);
+    CHECK(d.machine->descriptors->capacity < 1 << 21);
     CHECK_EQUAL(0, scene_end(&d));
 }
 

@@ -116,17 +116,17 @@ OVER_BACKENDS(connecting_waits_for_a_place_in_the_queue) {
     while (gone[0].order == 0 || gone[1].order == 0) driver_step(&d);
     driver_unpark_root(&d);
     for (int i = 0; i < CLIENTS; i++) scene_call(&d, &acceptors[i], request_accept(listener), i * MS, 0);
-    uint64_t before = d.machine.metrics.system_calls;
+    uint64_t before = d.machine->metrics.system_calls;
     driver_run(&d);
     /* It waits, instead of asking all the time. */
-    CHECK(d.machine.metrics.system_calls - before < 300);
+    CHECK(d.machine->metrics.system_calls - before < 300);
     for (int i = 0; i < CLIENTS; i++) {
         CHECK_EQUAL(0, connectors[i].result);
         CHECK(acceptors[i].result >= 0);
         servers[i] = (int)acceptors[i].result;
     }
     for (int i = 0; i < GONE; i++) CHECK_EQUAL(RS_WAKE_TIMEOUT, gone[i].wake);
-    CHECK_EQUAL(RS_NEVER, d.machine.backend_deadline_ns);
+    CHECK_EQUAL(RS_NEVER, d.machine->backend_deadline_ns);
     close_all(&d, left, GONE);
     close_all(&d, clients, CLIENTS);
     close_all(&d, servers, CLIENTS);
@@ -288,9 +288,9 @@ static uint32_t woken_sleepers;
 static void sleeper_step(task *task) {
     sleeper *self = (sleeper *)task;
     TASK_BEGIN(task);
-    self->due_ns = rs_now(&task->driver->machine) + self->delay_ns;
+    self->due_ns = rs_now(task->driver->machine) + self->delay_ns;
     TASK_WAIT(task, task_park(task, RS_WAIT_SLEEP, 0, self->due_ns));
-    self->woken_ns = rs_now(&task->driver->machine);
+    self->woken_ns = rs_now(task->driver->machine);
     self->order = woken_sleepers++;
     CHECK_EQUAL(RS_WAKE_TIMEOUT, task->wake);
     TASK_END(task);
@@ -337,7 +337,7 @@ OVER_BACKENDS(many_ops_in_flight) {
         scene_call(&d, &readers[i], request_read(pairs[i % PAIRS][0], &bytes[i], 1), 0, 0);
     }
     driver_park_root(&d);
-    while (d.machine.in_flight < (uint64_t)count) driver_step(&d);
+    while (d.machine->in_flight < (uint64_t)count) driver_step(&d);
     driver_unpark_root(&d);
     caller *writers = rs_alloc(sizeof(caller) * PAIRS);
     closer *closers = rs_alloc(sizeof(closer) * PAIRS);
@@ -345,7 +345,7 @@ OVER_BACKENDS(many_ops_in_flight) {
         scene_call(&d, &writers[i], request_write(pairs[i][1], "0123456789", 10), 0, 0);
     }
     driver_park_root(&d);
-    while (d.machine.in_flight > (uint64_t)count - 10 * PAIRS) driver_step(&d);
+    while (d.machine->in_flight > (uint64_t)count - 10 * PAIRS) driver_step(&d);
     driver_unpark_root(&d);
     for (int i = 0; i < PAIRS; i++) scene_close(&d, &closers[i], pairs[i][0], 0);
     CHECK_EQUAL(RS_RUN, driver_run(&d));
@@ -431,20 +431,20 @@ OVER_BACKENDS(messages_from_other_threads) {
     pthread_t threads[SENDERS];
     subject_open(&d, subject);
     d.patient = true;
-    d.machine.user = &receiver;
-    d.machine.driver.on_message = deliver;
+    d.machine->user = &receiver;
+    d.machine->driver.on_message = deliver;
     driver_spawn(&d, NULL, &receiver.task, receiver_step);
     driver_park_root(&d);
     CHECK_EQUAL(RS_RUN, driver_step(&d));
     driver_unpark_root(&d);
     for (int i = 0; i < SENDERS; i++) {
-        senders[i] = (sender){&d.machine, i};
+        senders[i] = (sender){d.machine, i};
         pthread_create(&threads[i], NULL, send_all, &senders[i]);
     }
     driver_run(&d);
     for (int i = 0; i < SENDERS; i++) pthread_join(threads[i], NULL);
     CHECK_EQUAL(0, receiver.disorder);
-    CHECK_EQUAL(SENDERS * MESSAGES, d.machine.metrics.messages);
+    CHECK_EQUAL(SENDERS * MESSAGES, d.machine->metrics.messages);
     CHECK(receiver.waits > 0);
     CHECK_EQUAL(0, scene_end(&d));
 }
@@ -453,12 +453,12 @@ OVER_BACKENDS(messages_from_other_threads) {
 OVER_BACKENDS(a_message_before_the_sleep_ends_it) {
     driver d;
     subject_open(&d, subject);
-    int64_t start_ns = rs_now(&d.machine);
+    int64_t start_ns = rs_now(d.machine);
     driver_park_root(&d);
-    rs_send(&d.machine, rs_alloc(sizeof(rs_message)));
-    rs_sleep(&d.machine, start_ns + 2 * SECOND);
-    CHECK(rs_now(&d.machine) < start_ns + SECOND);
-    rs_message *message = rs_inbox_take(&d.machine.inbox);
+    rs_send(d.machine, rs_alloc(sizeof(rs_message)));
+    rs_sleep(d.machine, start_ns + 2 * SECOND);
+    CHECK(rs_now(d.machine) < start_ns + SECOND);
+    rs_message *message = rs_inbox_take(&d.machine->inbox);
     CHECK(message != NULL);
     free(message);
     driver_unpark_root(&d);
@@ -481,7 +481,7 @@ OVER_BACKENDS(a_deadlock_is_found) {
     driver_spawn(&d, NULL, &stuck, wait_for_ever);
     CHECK_EQUAL(RS_DEADLOCK, driver_run(&d));
     /* It is a finding and not the end: a cancellation lets it go on. */
-    rs_scope_cancel(&d.machine, &stuck.strand->own, RS_CANCELLED_BY_CALL);
+    rs_scope_cancel(d.machine, &stuck.strand->own, RS_CANCELLED_BY_CALL);
     CHECK_EQUAL(RS_RUN, driver_run(&d));
     int pair[2];
     char byte;
@@ -491,8 +491,8 @@ OVER_BACKENDS(a_deadlock_is_found) {
     driver_park_root(&d);
     CHECK_EQUAL(RS_RUN, driver_step(&d));
     /* A read that nobody will answer: only in a closed world can that be known. */
-    CHECK_EQUAL(is_sim(subject) ? RS_DEADLOCK : RS_SLEEP, rs_next(&d.machine).verdict);
-    rs_scope_cancel(&d.machine, &reader.task.strand->own, RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(is_sim(subject) ? RS_DEADLOCK : RS_SLEEP, rs_next(d.machine).verdict);
+    rs_scope_cancel(d.machine, &reader.task.strand->own, RS_CANCELLED_BY_CALL);
     driver_unpark_root(&d);
     CHECK_EQUAL(RS_RUN, driver_run(&d));
     close_all(&d, pair, 2);
@@ -502,7 +502,7 @@ OVER_BACKENDS(a_deadlock_is_found) {
 static bool enough;
 
 static void yielder_step(task *task) {
-    rs_machine *machine = &task->driver->machine;
+    rs_machine *machine = task->driver->machine;
     /* The simulated clock stands while strands run. */
     if (machine->backend == &rs_backend_sim) rs_sim_advance(machine, US);
     TASK_BEGIN(task);
@@ -524,9 +524,9 @@ static void patient_step(task *task) {
     patient *self = (patient *)task;
     rs_request read = request_read(self->fd, &self->byte, 1);
     TASK_BEGIN(task);
-    self->slept_ns = rs_now(&task->driver->machine);
+    self->slept_ns = rs_now(task->driver->machine);
     TASK_WAIT(task, task_sleep(task, 10 * MS));
-    self->slept_ns = rs_now(&task->driver->machine) - self->slept_ns;
+    self->slept_ns = rs_now(task->driver->machine) - self->slept_ns;
     TASK_WAIT(task, task_request(task, &read, RS_NEVER));
     self->got = task->result;
     enough = true;

@@ -344,25 +344,25 @@ static void *consume(void *argument) {
 static void *consume_with_machine(void *argument) {
     worker *self = argument;
     uint64_t value, last[PRODUCERS] = {0};
-    rs_machine mine;
+    rs_machine *mine = rs_machine_new();
     rs_options options = rs_default_options();
-    RS_ASSERT(rs_machine_open(&mine, &rs_backend_epoll, &options) == 0);
+    RS_ASSERT(rs_machine_open(mine, &rs_backend_epoll, &options) == 0);
     rs_channel_answer answer;
     do {
-        rs_channel_waiter *waiter = rs_channel_waiter_new(&mine, rs_strand_id(rs_running(&mine)), mine.last_ticket + 1);
-        answer = rs_channel_pop(self->channel, &mine, &value, waiter);
+        rs_channel_waiter *waiter = rs_channel_waiter_new(mine, rs_strand_id(rs_running(mine)), mine->last_ticket + 1);
+        answer = rs_channel_pop(self->channel, mine, &value, waiter);
         if (answer == RS_CHANNEL_WAITS) {
-            RS_ASSERT(rs_park_begin(&mine, RS_WAIT_CHANNEL, 0, RS_NEVER) == waiter->ticket);
-            while (rs_next(&mine).verdict != RS_RUN) rs_sleep(&mine, RS_NEVER);
-            rs_park_end(&mine, NULL);
+            RS_ASSERT(rs_park_begin(mine, RS_WAIT_CHANNEL, 0, RS_NEVER) == waiter->ticket);
+            while (rs_next(mine).verdict != RS_RUN) rs_sleep(mine, RS_NEVER);
+            rs_park_end(mine, NULL);
             answer = rs_channel_leave(waiter, &value);
             RS_ASSERT(answer != RS_CHANNEL_WAITS);
         }
         rs_channel_waiter_free(waiter);
         if (answer == RS_CHANNEL_DONE) got(self, last, value);
     } while (answer == RS_CHANNEL_DONE);
-    rs_machine_close(&mine);
-    rs_machine_free(&mine);
+    rs_machine_close(mine);
+    rs_machine_free(mine);
     return NULL;
 }
 

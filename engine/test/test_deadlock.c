@@ -248,7 +248,6 @@ TEST(the_root_of_a_forked_child_is_the_strand_that_has_come_along) {
     CHECK(rs_root(machine) == NULL);
     rs_machine_close(machine);
     rs_machine_free(machine);
-    free(machine);
 }
 
 TEST(it_is_known_whether_somebody_waits_for_something) {

@@ -44,8 +44,8 @@ static void late_canceller_step(task *task) {
     late_canceller *self = (late_canceller *)task;
     TASK_BEGIN(task);
     while (syncs == 0) TASK_WAIT(task, task_sleep(task, MS));
-    CHECK_EQUAL(1, rs_descriptor_closing(&task->driver->machine, self->fd));
-    rs_scope_cancel(&task->driver->machine, &self->target->task.strand->own, RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(1, rs_descriptor_closing(task->driver->machine, self->fd));
+    rs_scope_cancel(task->driver->machine, &self->target->task.strand->own, RS_CANCELLED_BY_CALL);
     CHECK_EQUAL(RS_STRAND_READY, self->target->task.strand->state);
     disk_hangs = false;
     TASK_END(task);
@@ -97,14 +97,14 @@ TEST(memory_that_a_worker_reads_into_is_in_use_until_it_has_read) {
     rs_request read = {.kind = RS_OP_PREAD, .fd = fd, .transfer = {.address = bytes, .len = 3}};
     for (int i = 0; i < 2; i++) scene_call(&d, &readers[i], read, 0, 0);
     driver_park_root(&d);
-    while (d.machine.strands.run_len > 0) driver_step(&d);
+    while (d.machine->strands.run_len > 0) driver_step(&d);
     while (preads < 2) usleep(100);
-    rs_machine_leave(&d.machine);
-    CHECK(rs_ops_use_memory(&d.machine));
+    rs_machine_leave(d.machine);
+    CHECK(rs_ops_use_memory(d.machine));
     disk_hangs = false;
-    while (rs_ops_use_memory(&d.machine)) usleep(100);
+    while (rs_ops_use_memory(d.machine)) usleep(100);
     CHECK(memcmp(bytes, "abc", 3) == 0);
-    while (d.machine.outside > 0) usleep(100);
+    while (d.machine->outside > 0) usleep(100);
     driver_close(&d);
     close(fd);
     unlink(file);
@@ -126,10 +126,10 @@ static void racer_step(task *task) {
     while (scene_threads_opening() < 1 && self->tries++ < 500) {
         TASK_WAIT(task, task_sleep(task, MS));
     }
-    rs_scope_cancel(&task->driver->machine, &self->target->task.strand->own, RS_CANCELLED_BY_CALL);
+    rs_scope_cancel(task->driver->machine, &self->target->task.strand->own, RS_CANCELLED_BY_CALL);
     CHECK_EQUAL(RS_STRAND_READY, self->target->task.strand->state);
     self->other_end = open(self->path, O_WRONLY | O_CLOEXEC);
-    while (rs_inbox_empty(&task->driver->machine.inbox)) usleep(100);
+    while (rs_inbox_empty(&task->driver->machine->inbox)) usleep(100);
     TASK_END(task);
 }
 
@@ -160,9 +160,9 @@ TEST(closing_the_machine_closes_what_left_ops_still_make) {
     scene_call(&d, &opener, request_open(path, O_RDONLY), 0, 0);
     scene_cancel(&d, &canceller, &opener.task, 0);
     driver_run(&d);
-    CHECK_EQUAL(1, d.machine.outside);
+    CHECK_EQUAL(1, d.machine->outside);
     int other_end = open(path, O_WRONLY | O_CLOEXEC);
-    while (rs_inbox_empty(&d.machine.inbox)) usleep(100);
+    while (rs_inbox_empty(&d.machine->inbox)) usleep(100);
     driver_close(&d);
     close(other_end);
     CHECK_DESCRIPTORS(before);
@@ -189,8 +189,8 @@ TEST(a_job_in_line_is_withdrawn) {
     while (d.unfinished > WORKERS) driver_step(&d);
     driver_unpark_root(&d);
     for (int i = 0; i < IN_LINE; i++) CHECK_EQUAL(RS_WAKE_CANCEL, late[i].wake);
-    CHECK_EQUAL(WORKERS, d.machine.outside);
-    CHECK_EQUAL(WORKERS, d.machine.in_flight);
+    CHECK_EQUAL(WORKERS, d.machine->outside);
+    CHECK_EQUAL(WORKERS, d.machine->in_flight);
     for (int i = 0; i < WORKERS; i++) scene_cancel(&d, &cancellers[IN_LINE + i], &openers[i].task, 0);
     driver_run(&d);
     for (int i = 0; i < WORKERS; i++) CHECK_EQUAL(RS_WAKE_CANCEL, openers[i].wake);
@@ -228,7 +228,7 @@ TEST(threads_that_were_left_do_not_count) {
         scene_cancel(&d, &cancellers[i], &openers[i].task, 0);
     }
     driver_run(&d);
-    CHECK_EQUAL(STUCK, d.machine.outside);
+    CHECK_EQUAL(STUCK, d.machine->outside);
     scene_call(&d, &syncer, request_fsync(fd), 0, 10 * SECOND);
     driver_run(&d);
     CHECK_EQUAL(RS_WAKE_VALUE, syncer.wake);
@@ -275,24 +275,24 @@ TEST(a_descriptor_is_closed_by_one_and_nothing_begins_on_it_meanwhile) {
     char byte;
     open_machine(&d);
     CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
-    rs_descriptors *descriptors = d.machine.descriptors;
+    rs_descriptors *descriptors = d.machine->descriptors;
     uint32_t before = rs_descriptor_generation(descriptors, pair[0]);
-    CHECK(rs_descriptor_close_begin(&d.machine, pair[0]));
-    CHECK(!rs_descriptor_close_begin(&d.machine, pair[0]));
+    CHECK(rs_descriptor_close_begin(d.machine, pair[0]));
+    CHECK(!rs_descriptor_close_begin(d.machine, pair[0]));
     uint32_t meanwhile = rs_descriptor_generation(descriptors, pair[0]);
     CHECK(meanwhile != before);
     CHECK_EQUAL(-EBADF, scene_ask(&d, request_read(pair[0], &byte, 1)));
     CHECK_EQUAL(0, scene_ask(&d, request_close(pair[0])));
-    rs_descriptor_close_end(&d.machine, pair[0]);
+    rs_descriptor_close_end(d.machine, pair[0]);
     CHECK(rs_descriptor_generation(descriptors, pair[0]) != meanwhile);
     CHECK(rs_descriptor_generation(descriptors, pair[0]) != before);
-    CHECK(rs_descriptor_close_begin(&d.machine, pair[0]));
-    rs_descriptor_close_end(&d.machine, pair[0]);
+    CHECK(rs_descriptor_close_begin(d.machine, pair[0]));
+    rs_descriptor_close_end(d.machine, pair[0]);
     /* One that is in no op yet gets an entry if it is open, and else needs none. */
     int far = fcntl(pair[1], F_DUPFD_CLOEXEC, 900);
-    CHECK(rs_descriptor_close_begin(&d.machine, far) && !rs_descriptor_close_begin(&d.machine, far));
+    CHECK(rs_descriptor_close_begin(d.machine, far) && !rs_descriptor_close_begin(d.machine, far));
     uint32_t capacity = descriptors->capacity;
-    CHECK(rs_descriptor_close_begin(&d.machine, RS_DESCRIPTORS_MAX - 1));
+    CHECK(rs_descriptor_close_begin(d.machine, RS_DESCRIPTORS_MAX - 1));
     CHECK_EQUAL(capacity, descriptors->capacity);
     close(far);
     close_all(&d, pair + 1, 1);
@@ -335,11 +335,11 @@ TEST(a_large_write_lets_others_run) {
         pthread_create(&thread, NULL, drain_all, &taker);
         rs_request write = i ? request_send(pairs[i][1], large, LARGE) : request_write(pairs[i][1], large, LARGE);
         write.options = RS_REQUEST_ALL;
-        uint64_t polls = d.machine.metrics.polls;
+        uint64_t polls = d.machine->metrics.polls;
         scene_call(&d, &writer, write, 0, 0);
         driver_run(&d);
         CHECK_EQUAL(LARGE, writer.result);
-        CHECK(d.machine.metrics.polls - polls > LARGE / 262144 / 2);
+        CHECK(d.machine->metrics.polls - polls > LARGE / 262144 / 2);
         close_all(&d, pairs[i] + 1, 1);
         pthread_join(thread, NULL);
         CHECK_EQUAL(LARGE, taker.bytes);
@@ -365,7 +365,7 @@ static int sleep_without_pwait2(void) {
     open_machine(&d);
     driver_spawn(&d, NULL, &sleeper, never);
     driver_run(&d);
-    CHECK(d.machine.metrics.sleeps < 10);
+    CHECK(d.machine->metrics.sleeps < 10);
     CHECK_EQUAL(0, scene_end(&d));
     return test_failures > 0;
 }

@@ -234,7 +234,6 @@ TEST(in_a_forked_child_nobody_of_the_parent_waits) {
     rs_evaluation_unwound(machine, &own);
     rs_machine_close(machine);
     rs_machine_free(machine);
-    free(machine);
 }
 
 /* --- at random --- */
@@ -275,7 +274,7 @@ static bool take_interrupt(task *task) {
 /* A run sleeps a few times. Who is interrupted has been concluded, and unwinds by one more sleep. */
 static void step_run(task *task) {
     run *self = (run *)task;
-    rs_machine *m = &task->driver->machine;
+    rs_machine *m = task->driver->machine;
     TASK_BEGIN(task);
     if (rs_is_concluded(&self->evaluation)) goto ended;
     rs_evaluation_begin(&self->evaluation);
@@ -316,7 +315,7 @@ static void resume(rs_machine *m, waiter *other) {
 /* A waiter does one thing after the other; each of its waits ends in one way. */
 static void step_waiter(task *task) {
     waiter *self = (waiter *)task;
-    rs_machine *m = &task->driver->machine;
+    rs_machine *m = task->driver->machine;
     TASK_BEGIN(task);
     for (self->steps = 0; self->steps < 8; self->steps++) {
         self->of = &runs[draw(RUNS)];

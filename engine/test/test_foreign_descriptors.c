@@ -17,12 +17,12 @@
 
 static int64_t try_write(driver *d, int fd, const void *bytes, uint64_t len) {
     rs_request request = request_write(fd, bytes, len);
-    return rs_try(&d->machine, &request);
+    return rs_try(d->machine, &request);
 }
 
 static int64_t try_writev(driver *d, int fd, struct iovec *parts, uint64_t count) {
     rs_request request = {.kind = RS_OP_WRITEV, .fd = fd, .vector = {.parts = parts, .count = count, .offset = -1}};
-    return rs_try(&d->machine, &request);
+    return rs_try(d->machine, &request);
 }
 
 /* What is tried takes all of it, and does not go on part by part. */
@@ -40,7 +40,7 @@ OVER_KERNELS(a_device_that_is_memory_takes_all_at_once) {
     subject_open(&d, subject);
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC), foreign = open("/dev/null", O_WRONLY | O_CLOEXEC);
     int own = (int)scene_ask(&d, request_open("/dev/null", O_WRONLY));
-    CHECK_EQUAL(RS_FD_MEMORY, rs_descriptor_kind(d.machine.descriptors, own));
+    CHECK_EQUAL(RS_FD_MEMORY, rs_descriptor_kind(d.machine->descriptors, own));
     check_takes_all(&d, own);
     check_takes_all(&d, foreign);
     CHECK_EQUAL(-ENOSPC, try_write(&d, full, "x", 1));
@@ -97,8 +97,8 @@ typedef struct {
 static void begin_objects(objects *o, const subject *subject) {
     *o = (objects){0};
     subject_open(&o->d, subject);
-    o->d.machine.driver.is_open = said_to_be_open;
-    o->d.machine.backend->poll(&o->d.machine); /* so that the count of system calls is of now */
+    o->d.machine->driver.is_open = said_to_be_open;
+    o->d.machine->backend->poll(o->d.machine); /* so that the count of system calls is of now */
     for (int i = 0; i < WAITERS; i++) {
         CHECK_EQUAL(0, socketpair(AF_UNIX, SOCK_STREAM, 0, o->pairs[i]));
         o->open[i] = true;
@@ -108,7 +108,7 @@ static void begin_objects(objects *o, const subject *subject) {
     }
     driver_park_root(&o->d);
     driver_stop_clock(&o->d);
-    while (o->d.machine.strands.run_len > 0) driver_step(&o->d);
+    while (o->d.machine->strands.run_len > 0) driver_step(&o->d);
     driver_start_clock(&o->d);
     for (int i = 0; i < WAITERS; i++) o->waiters[i].task.op->keep = (uintptr_t)&o->open[i];
 }
@@ -122,14 +122,14 @@ static void end_objects(objects *o) {
 
 /* How often a polling thread falls asleep, and must be woken by a call, is up to the kernel. */
 static bool has_made_at_most(uint64_t calls, uint64_t before, const objects *o, const subject *subject) {
-    return subject->sqpoll || o->d.machine.metrics.system_calls - before <= calls;
+    return subject->sqpoll || o->d.machine->metrics.system_calls - before <= calls;
 }
 
 OVER_KERNELS(waits_for_objects_are_handed_over_together) {
     objects o;
     begin_objects(&o, subject);
     for (int i = 0; i < WAITERS; i++) CHECK_EQUAL(1, write(o.pairs[i][1], "x", 1));
-    uint64_t before = o.d.machine.metrics.system_calls;
+    uint64_t before = o.d.machine->metrics.system_calls;
     while (o.d.unfinished > 0) driver_step(&o.d);
     CHECK(has_made_at_most(2, before, &o, subject));
     for (int i = 0; i < WAITERS; i++) CHECK_EQUAL(POLLIN, o.waiters[i].result);
@@ -140,9 +140,9 @@ OVER_KERNELS(waits_for_objects_are_handed_over_together) {
 OVER_KERNELS(a_peek_says_that_some_wait_to_be_handed_over) {
     objects o;
     begin_objects(&o, subject);
-    CHECK(o.d.machine.backend->peek(&o.d.machine));
-    o.d.machine.backend->poll(&o.d.machine);
-    CHECK(!o.d.machine.backend->peek(&o.d.machine));
+    CHECK(o.d.machine->backend->peek(o.d.machine));
+    o.d.machine->backend->poll(o.d.machine);
+    CHECK(!o.d.machine->backend->peek(o.d.machine));
     for (int i = 0; i < WAITERS; i++) CHECK_EQUAL(1, write(o.pairs[i][1], "x", 1));
     end_objects(&o);
 }
@@ -160,7 +160,7 @@ int poll(struct pollfd *descriptors, nfds_t count, int timeout_ms) {
 OVER_KERNELS(a_wait_for_an_object_ends_with_the_readiness_that_was_told) {
     objects o;
     begin_objects(&o, subject);
-    o.d.machine.backend->poll(&o.d.machine);
+    o.d.machine->backend->poll(o.d.machine);
     for (int i = 0; i < WAITERS; i++) CHECK_EQUAL(1, write(o.pairs[i][1], "x", 1));
     polls = 0;
     while (o.d.unfinished > 0) driver_step(&o.d);
@@ -173,8 +173,8 @@ OVER_KERNELS(a_wait_for_an_object_ends_with_the_readiness_that_was_told) {
 OVER_KERNELS(one_wait_for_an_object_takes_two_calls) {
     objects o;
     begin_objects(&o, subject);
-    for (int i = 1; i < WAITERS; i++) rs_interrupt(&o.d.machine, o.waiters[i].task.strand);
-    uint64_t before = o.d.machine.metrics.system_calls;
+    for (int i = 1; i < WAITERS; i++) rs_interrupt(o.d.machine, o.waiters[i].task.strand);
+    uint64_t before = o.d.machine->metrics.system_calls;
     CHECK_EQUAL(1, write(o.pairs[0][1], "x", 1));
     polls = 0;
     while (o.d.unfinished > 0) driver_step(&o.d);
@@ -192,18 +192,18 @@ OVER(a_wait_for_an_object_is_not_told_of_bytes_that_were_taken, is_epoll) {
     char byte;
     caller reader = {0};
     begin_objects(&o, subject);
-    o.d.machine.backend->poll(&o.d.machine);
-    for (int i = 0; i < WAITERS; i++) rs_interrupt(&o.d.machine, o.waiters[i].task.strand);
+    o.d.machine->backend->poll(o.d.machine);
+    for (int i = 0; i < WAITERS; i++) rs_interrupt(o.d.machine, o.waiters[i].task.strand);
     while (o.d.unfinished > 0) driver_step(&o.d);
     scene_call(&o.d, &reader, request_recv(o.pairs[0][0], &byte, 1), 0, 0);
     rs_request request = request_poll(o.pairs[0][0], POLLIN);
     request.options = RS_REQUEST_OF_OBJECT;
     scene_call(&o.d, &o.waiters[0], request, 0, 0);
-    while (o.d.machine.strands.run_len > 0) driver_step(&o.d);
+    while (o.d.machine->strands.run_len > 0) driver_step(&o.d);
     o.waiters[0].task.op->keep = (uintptr_t)&o.open[0];
-    o.d.machine.backend->poll(&o.d.machine);
+    o.d.machine->backend->poll(o.d.machine);
     CHECK_EQUAL(1, write(o.pairs[0][1], "x", 1));
-    o.d.machine.backend->poll(&o.d.machine);
+    o.d.machine->backend->poll(o.d.machine);
     CHECK_EQUAL(RS_OP_TERMINAL, reader.task.op->state);
     CHECK_EQUAL(RS_OP_SUBMITTED, o.waiters[0].task.op->state);
     CHECK_EQUAL(1, write(o.pairs[0][1], "x", 1));
@@ -216,8 +216,8 @@ OVER_KERNELS(a_wait_for_an_object_is_not_told_of_a_file_that_had_its_number) {
     objects o;
     int later[2];
     begin_objects(&o, subject);
-    o.d.machine.backend->poll(&o.d.machine);
-    for (int i = 0; i < WAITERS; i++) rs_interrupt(&o.d.machine, o.waiters[i].task.strand);
+    o.d.machine->backend->poll(o.d.machine);
+    for (int i = 0; i < WAITERS; i++) rs_interrupt(o.d.machine, o.waiters[i].task.strand);
     while (o.d.unfinished > 0) driver_step(&o.d);
     int number = o.pairs[0][0];
     o.pairs[0][0] = fcntl(number, F_DUPFD_CLOEXEC, 0);
@@ -228,11 +228,11 @@ OVER_KERNELS(a_wait_for_an_object_is_not_told_of_a_file_that_had_its_number) {
     rs_request request = request_poll(number, POLLIN);
     request.options = RS_REQUEST_OF_OBJECT;
     scene_call(&o.d, &waiter, request, 0, 0);
-    while (o.d.machine.strands.run_len > 0) driver_step(&o.d);
+    while (o.d.machine->strands.run_len > 0) driver_step(&o.d);
     waiter.task.op->keep = (uintptr_t)&o.open[0];
-    o.d.machine.backend->poll(&o.d.machine);
+    o.d.machine->backend->poll(o.d.machine);
     CHECK_EQUAL(1, write(o.pairs[0][1], "x", 1));
-    o.d.machine.backend->poll(&o.d.machine);
+    o.d.machine->backend->poll(o.d.machine);
     CHECK_EQUAL(RS_OP_SUBMITTED, waiter.task.op->state);
     CHECK_EQUAL(1, write(later[1], "x", 1));
     end_objects(&o);
@@ -264,12 +264,12 @@ OVER_KERNELS(a_cancelled_wait_for_an_object_never_gets_to_the_kernel) {
     objects o;
     begin_objects(&o, subject);
     for (int i = 0; i < WAITERS; i++) {
-        rs_interrupt(&o.d.machine, o.waiters[i].task.strand);
+        rs_interrupt(o.d.machine, o.waiters[i].task.strand);
         o.waiters[i].then_sleep_ns = 5 * MS; /* in which nothing is in flight, and the machine sleeps */
     }
-    uint64_t before = o.d.machine.metrics.polls;
+    uint64_t before = o.d.machine->metrics.polls;
     while (o.d.unfinished > 0) driver_step(&o.d);
-    CHECK(o.d.machine.metrics.polls - before < 50);
+    CHECK(o.d.machine->metrics.polls - before < 50);
     end_objects(&o);
     for (int i = 0; i < WAITERS; i++) CHECK_EQUAL(RS_WAKE_INTERRUPT, o.waiters[i].wake);
 }

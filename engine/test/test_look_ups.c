@@ -89,7 +89,7 @@ typedef struct {
 
 static void witness_step(task *task) {
     witness *self = (witness *)task;
-    rs_machine *machine = &task->driver->machine;
+    rs_machine *machine = task->driver->machine;
     TASK_BEGIN(task);
     while (asked() < self->when_asked) TASK_WAIT(task, task_sleep(task, MS));
     if (self->name) {
@@ -118,7 +118,7 @@ static void await_threads(int most) {
 
 static void end(driver *d) {
     subject_rest(d);
-    CHECK_EQUAL(0, d->machine.look_ups_waiting);
+    CHECK_EQUAL(0, d->machine->look_ups_waiting);
     CHECK_EQUAL(0, scene_end(d));
 }
 
@@ -236,13 +236,13 @@ OVER_KERNELS(a_machine_ends_while_names_are_looked_up) {
     open_machine(&d, subject);
     look_up_many(&d, "n%d.dead.test");
     driver_park_root(&d);
-    while (d.machine.strands.run_len > 0) driver_step(&d);
+    while (d.machine->strands.run_len > 0) driver_step(&d);
     while (asked() < HALF) usleep(100);
-    rs_machine_leave(&d.machine);
-    CHECK_EQUAL(0, d.machine.look_ups_waiting);
-    CHECK_EQUAL(HALF, d.machine.outside);
+    rs_machine_leave(d.machine);
+    CHECK_EQUAL(0, d.machine->look_ups_waiting);
+    CHECK_EQUAL(HALF, d.machine->outside);
     let_go();
-    while (d.machine.outside > 0) usleep(100);
+    while (d.machine->outside > 0) usleep(100);
     driver_close(&d);
     CHECK_EQUAL(HALF, asked());
     await_threads(threads);

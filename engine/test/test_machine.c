@@ -500,7 +500,6 @@ static int forked_child(rs_scope *scope, rs_strand *runs) {
     CHECK_EQUAL(RS_DEADLOCK, rs_next(machine).verdict);
     rs_machine_close(machine);
     rs_machine_free(machine);
-    free(machine);
     return test_failures > 0;
 }
 

@@ -28,7 +28,7 @@ static void ask_step(task *task) {
     asker *self = (asker *)task;
     TASK_BEGIN(task);
     if (self->request.options & RS_REQUEST_ANY_BUFFER) task->copy_bytes_to = self->bytes;
-    TASK_WAIT(task, task_request(task, &self->request, rs_now(&task->driver->machine) + 10 * SECOND));
+    TASK_WAIT(task, task_request(task, &self->request, rs_now(task->driver->machine) + 10 * SECOND));
     self->wake = task->wake;
     self->result = task->result;
     TASK_END(task);
@@ -119,26 +119,26 @@ OVER_BACKENDS(strands_for_which_there_is_no_memory) {
     subject_open(&d, subject);
     uint32_t spawned = 0;
     rs_tries_left = 0;
-    rs_scope *scope = &rs_running(&d.machine)->own;
+    rs_scope *scope = &rs_running(d.machine)->own;
     rs_strand *strands[RS_SLAB_CHUNK * 2];
-    while (spawned < RS_SLAB_CHUNK * 2 && (strands[spawned] = rs_spawn(&d.machine, scope, NULL))) spawned++;
+    while (spawned < RS_SLAB_CHUNK * 2 && (strands[spawned] = rs_spawn(d.machine, scope, NULL))) spawned++;
     CHECK(spawned < RS_SLAB_CHUNK);
-    CHECK(rs_strands_live(&d.machine.strands) < d.machine.strands.slab.limit);
+    CHECK(rs_strands_live(&d.machine->strands) < d.machine->strands.slab.limit);
     rs_tries_left = -1;
-    CHECK((strands[spawned++] = rs_spawn(&d.machine, scope, NULL)) != NULL);
+    CHECK((strands[spawned++] = rs_spawn(d.machine, scope, NULL)) != NULL);
     for (uint32_t i = 0; i < spawned; i++) {
-        rs_yield(&d.machine);
-        rs_decision decision = rs_next(&d.machine);
+        rs_yield(d.machine);
+        rs_decision decision = rs_next(d.machine);
         CHECK(decision.strand == strands[i]);
-        rs_finish(&d.machine);
-        decision = rs_next(&d.machine);
-        while (decision.strand != rs_strand_find(&d.machine.strands, d.root)) {
+        rs_finish(d.machine);
+        decision = rs_next(d.machine);
+        while (decision.strand != rs_strand_find(&d.machine->strands, d.root)) {
             CHECK(decision.verdict == RS_RUN);
-            rs_finish(&d.machine);
-            decision = rs_next(&d.machine);
+            rs_finish(d.machine);
+            decision = rs_next(d.machine);
             i++;
         }
-        rs_park_end(&d.machine, NULL);
+        rs_park_end(d.machine, NULL);
     }
     CHECK_EQUAL(0, scene_end(&d));
 }
@@ -151,15 +151,15 @@ OVER_BACKENDS(scopes_for_which_there_is_no_memory) {
     rs_scope *scopes = calloc(MOST, sizeof(*scopes));
     uint32_t opened = 0;
     rs_tries_left = 0;
-    for (; opened < MOST && rs_reserve_timer(&d.machine); opened++) {
-        rs_scope_open(&d.machine, &scopes[opened], rs_now(&d.machine) + 100 * SECOND, false);
+    for (; opened < MOST && rs_reserve_timer(d.machine); opened++) {
+        rs_scope_open(d.machine, &scopes[opened], rs_now(d.machine) + 100 * SECOND, false);
     }
     CHECK(opened < MOST);
-    if (opened > 0) rs_scope_arm(&d.machine, &scopes[opened - 1]);
-    CHECK_EQUAL(opened, d.machine.timers.len);
+    if (opened > 0) rs_scope_arm(d.machine, &scopes[opened - 1]);
+    CHECK_EQUAL(opened, d.machine->timers.len);
     rs_tries_left = -1;
-    CHECK(rs_reserve_timer(&d.machine));
-    while (opened > 0) rs_scope_close(&d.machine, &scopes[--opened]);
+    CHECK(rs_reserve_timer(d.machine));
+    while (opened > 0) rs_scope_close(d.machine, &scopes[--opened]);
     free(scopes);
     CHECK_EQUAL(0, scene_end(&d));
 }
@@ -167,15 +167,19 @@ OVER_BACKENDS(scopes_for_which_there_is_no_memory) {
 OVER_BACKENDS(a_machine_for_which_there_is_no_memory) {
     rs_options options = rs_default_options();
     options.trace = true;
-    rs_machine *machine = rs_alloc(sizeof(*machine));
-    for (int64_t tries = 0; tries < 4; tries++) { /* what its rooms keep, the ring of its trace, the root strand, its timer */
+    rs_tries_left = 0;
+    CHECK(rs_machine_new() == NULL);
+    rs_tries_left = -1;
+    rs_machine *machine = rs_machine_new();
+    size_t bytes = rs_machine_bytes(machine);
+    for (int64_t tries = 0; tries < 3; tries++) { /* the ring of its trace, the root strand, its timer */
         rs_tries_left = tries;
         CHECK_EQUAL(-ENOMEM, rs_machine_open(machine, subject->backend, &options));
-        CHECK_EQUAL(0, rs_machine_bytes(machine));
+        CHECK(!rs_machine_was_opened(machine));
+        CHECK_EQUAL(bytes, rs_machine_bytes(machine));
     }
     rs_tries_left = -1;
     rs_machine_free(machine);
-    free(machine);
 }
 
 /* A number that is open, but larger than the table is. */
@@ -196,7 +200,7 @@ OVER_KERNELS(a_descriptor_for_which_there_is_no_memory) {
     driver_run(&d);
     CHECK_EQUAL(POLLIN, poller.result);
     CHECK_EQUAL(-EBADF, scene_ask(&d, request_fsync(RS_DESCRIPTORS_MAX - 1)));
-    CHECK(d.machine.descriptors->capacity < 4096);
+    CHECK(d.machine->descriptors->capacity < 4096);
     close_all(&d, (int[]){large, pair[0], pair[1]}, 3);
     CHECK_EQUAL(0, scene_end(&d));
 }

@@ -2,7 +2,9 @@
 #include "test.h"
 
 #include "ringspun/engine.h"
+
 #include "backend/uring/entry.h"
+#include "core/machine.h"
 #include "kernel/op_table.h"
 #include "rooms.h"
 
@@ -22,7 +24,7 @@ static uint64_t draw(uint64_t bound) {
 static const rs_sim_faults no_faults;
 
 static rs_machine *new_machine(uint32_t strands_max) {
-    rs_machine *machine = rs_alloc(sizeof(*machine));
+    rs_machine *machine = rs_machine_new();
     rs_options options = rs_default_options();
     options.strands_max = strands_max;
     options.faults = &no_faults;
@@ -33,7 +35,6 @@ static rs_machine *new_machine(uint32_t strands_max) {
 static void drop_machine(rs_machine *machine) {
     rs_machine_close(machine);
     rs_machine_free(machine);
-    free(machine);
 }
 
 /* --- timers --- */

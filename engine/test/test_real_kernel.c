@@ -43,15 +43,15 @@ OVER_KERNELS(a_cancelled_open_leaks_no_descriptor) {
     int before = scene_open_descriptors();
     caller opener = {.then_sleep_ns = 10 * SECOND};
     canceller canceller = {.opening = 1};
-    int64_t start_ns = rs_now(&d.machine);
+    int64_t start_ns = rs_now(d.machine);
     scene_call(&d, &opener, request_open(path, O_RDONLY), 0, 0);
     scene_cancel(&d, &canceller, &opener.task, 0);
     driver_run(&d);
     CHECK_EQUAL(RS_WAKE_CANCEL, opener.wake);
-    CHECK(rs_now(&d.machine) - start_ns < 5 * SECOND);
+    CHECK(rs_now(d.machine) - start_ns < 5 * SECOND);
     /* A thread of ours stays behind; the kernel's comes back. */
-    CHECK_EQUAL(is_uring(subject) ? 0 : 1, d.machine.outside);
-    CHECK_EQUAL(d.machine.outside, d.machine.in_flight);
+    CHECK_EQUAL(is_uring(subject) ? 0 : 1, d.machine->outside);
+    CHECK_EQUAL(d.machine->outside, d.machine->in_flight);
     int other_end = open(path, O_RDWR | O_CLOEXEC);
     subject_rest(&d);
     close(other_end);
@@ -129,7 +129,7 @@ OVER_KERNELS(blocking_descriptors_do_not_block_the_machine) {
         driver_run(&d);
         CHECK_EQUAL(5, reader.result);
         CHECK_EQUAL(5, writer.result);
-        CHECK(rs_now(&d.machine) - reader.at_ns < SECOND);
+        CHECK(rs_now(d.machine) - reader.at_ns < SECOND);
     }
     /* A big write to a pipe that nobody empties is cut into what goes without waiting. */
     static uint8_t big[200000];
@@ -205,7 +205,7 @@ static void never(task *task) {
 }
 
 static int check_child(driver *d, int pair[2], rs_scope *scope) {
-    rs_machine *machine = &d->machine;
+    rs_machine *machine = d->machine;
     test_failures = 0;
     char bytes[8];
     CHECK_EQUAL(0, rs_machine_forked(machine));
@@ -248,14 +248,14 @@ OVER_KERNELS_NOT_EMULATED(a_forked_machine_forgets_the_others) {
     task sleeper = {0}, in_scope = {0};
     subject_open(&d, subject);
     CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
-    rs_scope_open(&d.machine, &scope, rs_now(&d.machine) + 10 * SECOND, false);
+    rs_scope_open(d.machine, &scope, rs_now(d.machine) + 10 * SECOND, false);
     scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, 0);
     driver_spawn(&d, NULL, &sleeper, never);
     driver_spawn(&d, &scope, &in_scope, never);
     driver_park_root(&d);
     for (int i = 0; i < 3; i++) CHECK_EQUAL(RS_RUN, driver_step(&d));
     driver_unpark_root(&d);
-    CHECK_EQUAL(1, d.machine.in_flight);
+    CHECK_EQUAL(1, d.machine->in_flight);
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
@@ -270,7 +270,7 @@ OVER_KERNELS_NOT_EMULATED(a_forked_machine_forgets_the_others) {
     scene_call(&d, &writer, request_write(pair[1], "parent", 6), MS, 0);
     CHECK_EQUAL(RS_RUN, driver_run(&d));
     CHECK_EQUAL(6, reader.result);
-    rs_scope_close(&d.machine, &scope);
+    rs_scope_close(d.machine, &scope);
     close_all(&d, pair, 2);
     CHECK_EQUAL(0, scene_end(&d));
 }
@@ -288,15 +288,15 @@ OVER_KERNELS_NOT_EMULATED(a_forked_machine_closes_descriptors_that_were_made_for
     driver_unpark_root(&d);
     int other_end = open(path, O_RDWR | O_CLOEXEC);
     if (is_uring(subject)) {
-        while (!d.machine.backend->peek(&d.machine)) usleep(100);
+        while (!d.machine->backend->peek(d.machine)) usleep(100);
     } else {
-        while (rs_inbox_empty(&d.machine.inbox)) usleep(100);
+        while (rs_inbox_empty(&d.machine->inbox)) usleep(100);
     }
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
         test_failures = 0;
-        CHECK_EQUAL(0, rs_machine_forked(&d.machine));
+        CHECK_EQUAL(0, rs_machine_forked(d.machine));
         close(other_end);
         CHECK_DESCRIPTORS(before);
         fflush(stdout);
@@ -337,32 +337,32 @@ static int64_t steps(rs_machine *machine) {
 
 static void open_on_test_clock(driver *d, const subject *subject) {
     subject_open(d, subject);
-    test_clock_ns = rs_now(&d->machine);
+    test_clock_ns = rs_now(d->machine);
     step_ns = SHORT_STEP_NS;
     asleep_ns = WAKE_NS;
     awake_ns = 0;
-    seen = d->machine.metrics;
-    d->machine.clock = steps;
-    d->machine.options.busy_poll_ns = 50000;
+    seen = d->machine->metrics;
+    d->machine->clock = steps;
+    d->machine->options.busy_poll_ns = 50000;
 }
 
 static void sleep_after_message(driver *d) {
-    rs_send(&d->machine, rs_alloc(sizeof(rs_message)));
-    rs_sleep(&d->machine, RS_NEVER);
-    rs_note_sleep(&d->machine);
-    free(rs_inbox_take(&d->machine.inbox));
+    rs_send(d->machine, rs_alloc(sizeof(rs_message)));
+    rs_sleep(d->machine, RS_NEVER);
+    rs_note_sleep(d->machine);
+    free(rs_inbox_take(&d->machine->inbox));
 }
 
 static void sleep_in_vain(driver *d) {
     step_ns = LONG_STEP_NS;
-    rs_sleep(&d->machine, test_clock_ns + 2 * LONG_STEP_NS);
-    rs_note_sleep(&d->machine);
+    rs_sleep(d->machine, test_clock_ns + 2 * LONG_STEP_NS);
+    rs_note_sleep(d->machine);
     step_ns = SHORT_STEP_NS;
 }
 
 static void check_slept(driver *d, uint64_t busy_polls, uint64_t sleeps) {
-    CHECK_EQUAL(busy_polls, d->machine.metrics.busy_polls);
-    CHECK_EQUAL(sleeps, d->machine.metrics.sleeps);
+    CHECK_EQUAL(busy_polls, d->machine->metrics.busy_polls);
+    CHECK_EQUAL(sleeps, d->machine->metrics.sleeps);
 }
 
 OVER_KERNELS(a_machine_looks_before_it_sleeps_where_that_has_paid) {
@@ -395,9 +395,9 @@ OVER_KERNELS(a_machine_looks_where_that_is_shorter_and_tries_the_other_now_and_t
     for (int times = 1; times <= 4; times++) {
         awake_ns = times * WAKE_NS / 2; /* the longest are longer than any look */
         for (int i = 0; i < WAITS; i++) sleep_after_message(&d);
-        uint64_t looked = d.machine.metrics.busy_polls;
+        uint64_t looked = d.machine->metrics.busy_polls;
         for (int i = 0; i < WAITS; i++) sleep_after_message(&d);
-        CHECK_EQUAL(looked + WAITS / WAITS_PER_TRIAL, d.machine.metrics.busy_polls);
+        CHECK_EQUAL(looked + WAITS / WAITS_PER_TRIAL, d.machine->metrics.busy_polls);
     }
     driver_unpark_root(&d);
     CHECK_EQUAL(0, scene_end(&d));
@@ -419,10 +419,10 @@ OVER_KERNELS(a_machine_that_looks_goes_on_when_the_lock_is_let_go) {
     driver d;
     open_on_test_clock(&d, subject);
     driver_park_root(&d);
-    d.machine.sleeps.soon = 2 * SOON_TURNS;
-    d.machine.sleeps.lock_taken = &lock_taken;
-    d.machine.sleeps.asleep_ns = MS;
-    d.machine.clock = steps_until_it_is_let_go;
+    d.machine->sleeps.soon = 2 * SOON_TURNS;
+    d.machine->sleeps.lock_taken = &lock_taken;
+    d.machine->sleeps.asleep_ns = MS;
+    d.machine->clock = steps_until_it_is_let_go;
     for (int late = 0; late < 2; late++) {
         lock_taken = true;
         int64_t began_ns = test_clock_ns;
@@ -443,13 +443,13 @@ OVER(a_machine_that_looks_hears_who_wakes_it_and_once_only, is_prompt) {
     driver d;
     open_on_test_clock(&d, subject);
     driver_park_root(&d);
-    d.machine.sleeps.soon = 2 * SOON_TURNS;
+    d.machine->sleeps.soon = 2 * SOON_TURNS;
     for (int i = 0; i < 2; i++) {
-        rs_wake_up(&d.machine);
-        rs_sleep(&d.machine, RS_NEVER);
+        rs_wake_up(d.machine);
+        rs_sleep(d.machine, RS_NEVER);
     }
     check_slept(&d, 2, 0);
-    rs_sleep(&d.machine, rs_now(&d.machine) + 2 * d.machine.options.busy_poll_ns);
+    rs_sleep(d.machine, rs_now(d.machine) + 2 * d.machine->options.busy_poll_ns);
     check_slept(&d, 3, 1);
     driver_unpark_root(&d);
     CHECK_EQUAL(0, scene_end(&d));
@@ -465,7 +465,7 @@ OVER_KERNELS(a_machine_does_not_look_for_what_seldom_comes_soon) {
         sleep_in_vain(&d);
     }
     check_slept(&d, 0, 80);
-    d.machine.options.busy_poll_ns = 0;
+    d.machine->options.busy_poll_ns = 0;
     for (int i = 0; i < 2 * SOON_TURNS; i++) sleep_after_message(&d);
     check_slept(&d, 0, 80 + 2 * SOON_TURNS);
     driver_unpark_root(&d);
@@ -483,10 +483,10 @@ OVER_KERNELS(an_op_that_completes_while_the_machine_looks) {
         scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, 0);
         driver_park_root(&d);
         CHECK_EQUAL(RS_RUN, driver_step(&d));
-        CHECK_EQUAL(1, d.machine.in_flight);
+        CHECK_EQUAL(1, d.machine->in_flight);
         CHECK_EQUAL(5, write(pair[1], "hello", 5));
-        d.machine.sleeps.soon = 2 * SOON_TURNS;
-        while (driver_step(&d) == RS_SLEEP) d.machine.sleeps.soon = 2 * SOON_TURNS;
+        d.machine->sleeps.soon = 2 * SOON_TURNS;
+        while (driver_step(&d) == RS_SLEEP) d.machine->sleeps.soon = 2 * SOON_TURNS;
         driver_unpark_root(&d);
         CHECK_EQUAL(RS_RUN, driver_run(&d));
         CHECK_EQUAL(5, reader.result);
@@ -506,9 +506,9 @@ OVER(what_came_since_the_sleep_comes_before_a_time_that_is_due, is_prompt) {
     scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, MS);
     driver_park_root(&d);
     CHECK_EQUAL(RS_RUN, driver_step(&d));
-    CHECK_EQUAL(RS_SLEEP, rs_next(&d.machine).verdict);
-    rs_wake_up(&d.machine);
-    rs_sleep(&d.machine, RS_NEVER);
+    CHECK_EQUAL(RS_SLEEP, rs_next(d.machine).verdict);
+    rs_wake_up(d.machine);
+    rs_sleep(d.machine, RS_NEVER);
     CHECK_EQUAL(5, write(pair[1], "hello", 5));
     test_clock_ns += MS;
     driver_unpark_root(&d);
@@ -539,8 +539,8 @@ OVER(all_that_came_come_before_a_time_that_is_due, is_prompt) {
         scene_call(&d, &readers[i], request, 0, SECOND);
     }
     driver_park_root(&d);
-    while (d.machine.in_flight < MANY || d.machine.strands.run_len > 0) CHECK_EQUAL(RS_RUN, driver_step(&d));
-    CHECK_EQUAL(RS_SLEEP, rs_next(&d.machine).verdict);
+    while (d.machine->in_flight < MANY || d.machine->strands.run_len > 0) CHECK_EQUAL(RS_RUN, driver_step(&d));
+    CHECK_EQUAL(RS_SLEEP, rs_next(d.machine).verdict);
     for (int i = 0; i < MANY; i++) CHECK_EQUAL(1, write(pairs[i][1], "x", 1));
     test_clock_ns += SECOND;
     driver_unpark_root(&d);
@@ -569,16 +569,16 @@ OVER(what_came_since_the_look_comes_before_a_time_that_is_due, is_prompt) {
     open_on_test_clock(&d, subject);
     CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
     late_end = pair[1];
-    real_backend = d.machine.backend;
+    real_backend = d.machine->backend;
     rs_backend slow = *real_backend;
     slow.poll = poll_and_lose_the_processor;
     caller reader = {0};
     scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, MS);
     driver_park_root(&d);
     CHECK_EQUAL(RS_RUN, driver_step(&d));
-    d.machine.backend = &slow;
-    CHECK_EQUAL(RS_SLEEP, rs_next(&d.machine).verdict);
-    CHECK(d.machine.backend == real_backend);
+    d.machine->backend = &slow;
+    CHECK_EQUAL(RS_SLEEP, rs_next(d.machine).verdict);
+    CHECK(d.machine->backend == real_backend);
     driver_unpark_root(&d);
     CHECK_EQUAL(RS_RUN, driver_run(&d));
     CHECK_EQUAL(RS_WAKE_VALUE, reader.wake);

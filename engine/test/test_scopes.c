@@ -596,7 +596,6 @@ TEST(scopes_of_forgotten_strands_are_closed) {
     rs_scope_close(machine, &aside);
     rs_machine_close(machine);
     rs_machine_free(machine);
-    free(machine);
 }
 
 /* Deep and wide, in one walk. */

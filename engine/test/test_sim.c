@@ -26,18 +26,18 @@ TEST(without_faults_nothing_takes_time) {
     int pair[2];
     char bytes[100] = {0};
     open_machine(&d, rs_sim_faults_none(), 1);
-    int64_t start_ns = rs_sim_now(&d.machine);
+    int64_t start_ns = rs_sim_now(d.machine);
     scene_ask(&d, request_pipe(pair));
     CHECK_EQUAL(1000, pair[0]);
     CHECK_EQUAL(1001, pair[1]);
-    CHECK_EQUAL(2, rs_sim_open_descriptors(&d.machine));
+    CHECK_EQUAL(2, rs_sim_open_descriptors(d.machine));
     for (int i = 0; i < 100; i++) {
         CHECK_EQUAL(50, scene_ask(&d, request_write(pair[1], bytes, 50)));
         CHECK_EQUAL(50, scene_ask(&d, request_read(pair[0], bytes, 100)));
     }
-    CHECK_EQUAL(start_ns, rs_sim_now(&d.machine));
-    rs_sim_advance(&d.machine, 5 * MS);
-    CHECK_EQUAL(start_ns + 5 * MS, rs_now(&d.machine));
+    CHECK_EQUAL(start_ns, rs_sim_now(d.machine));
+    rs_sim_advance(d.machine, 5 * MS);
+    CHECK_EQUAL(start_ns + 5 * MS, rs_now(d.machine));
     /* The lowest free number comes first. */
     CHECK_EQUAL(0, scene_ask(&d, request_close(pair[0])));
     CHECK_EQUAL(1000, scene_ask(&d, request_socket()));
@@ -65,7 +65,7 @@ TEST(metrics_are_told_by_their_names) {
     driver d;
     uint64_t live = 0;
     open_machine(&d, rs_sim_faults_none(), 1);
-    rs_metrics_each(&d.machine, find_metric, &live);
+    rs_metrics_each(d.machine, find_metric, &live);
     CHECK_EQUAL(1, live);
     CHECK_EQUAL(0, scene_end(&d));
 }
@@ -113,9 +113,9 @@ static int64_t read_takes(rs_sim_faults faults) {
     open_machine(&d, faults, 3);
     scene_ask(&d, request_pipe(pair));
     scene_ask(&d, request_write(pair[1], "x", 1));
-    int64_t start_ns = rs_sim_now(&d.machine);
+    int64_t start_ns = rs_sim_now(d.machine);
     CHECK_EQUAL(1, scene_ask(&d, request_read(pair[0], &byte, 1)));
-    int64_t took_ns = rs_sim_now(&d.machine) - start_ns;
+    int64_t took_ns = rs_sim_now(d.machine) - start_ns;
     close_pair(&d, pair);
     CHECK_EQUAL(0, scene_end(&d));
     return took_ns;
@@ -139,12 +139,12 @@ TEST(a_full_submission_queue_waits_for_the_next_poll) {
     open_machine(&d, (rs_sim_faults){.submission_full = 1000}, 1);
     scene_ask(&d, request_pipe(pair));
     scene_ask(&d, request_write(pair[1], "x", 1));
-    uint64_t polls = d.machine.metrics.polls;
+    uint64_t polls = d.machine->metrics.polls;
     scene_call(&d, &reader, request_read(pair[0], &byte, 1), 0, 0);
     driver_park_root(&d);
     CHECK_EQUAL(RS_RUN, driver_step(&d));
-    CHECK_EQUAL(1, d.machine.in_flight);
-    CHECK_EQUAL(polls, d.machine.metrics.polls);
+    CHECK_EQUAL(1, d.machine->in_flight);
+    CHECK_EQUAL(polls, d.machine->metrics.polls);
     CHECK_EQUAL(RS_RUN, driver_step(&d));
     CHECK_EQUAL(1, reader.result);
     driver_unpark_root(&d);
@@ -162,7 +162,7 @@ TEST(a_late_cancellation_takes_its_time_and_may_lose) {
         canceller canceller = {0};
         open_machine(&d, (rs_sim_faults){.late_cancel = 1000, .delay_max_ns = 10 * MS}, seed);
         scene_ask(&d, request_pipe(pair));
-        int64_t start_ns = rs_sim_now(&d.machine);
+        int64_t start_ns = rs_sim_now(d.machine);
         scene_call(&d, &reader, request_read(pair[0], &byte, 1), 0, 0);
         scene_cancel(&d, &canceller, &reader.task, MS);
         scene_call(&d, &writer, request_write(pair[1], "x", 1), 6 * MS, 0);
@@ -221,14 +221,14 @@ TEST(an_offloaded_open_may_be_left_and_leaks_nothing) {
         driver d;
         caller opener = {0};
         open_machine(&d, (rs_sim_faults){.offload = 1000, .delay = 1000, .delay_max_ns = 10 * MS}, seed);
-        int64_t start_ns = rs_sim_now(&d.machine);
+        int64_t start_ns = rs_sim_now(d.machine);
         scene_call(&d, &opener, request_open("file", O_RDWR | O_CREAT), 0, MS);
         driver_run(&d);
         if (opener.wake == RS_WAKE_TIMEOUT) CHECK_EQUAL(start_ns + MS, opener.at_ns);
         else CHECK_EQUAL(0, scene_ask(&d, request_close((int)opener.result)));
-        left += d.machine.in_flight > 0;
+        left += d.machine->in_flight > 0;
         driver_park_root(&d);
-        while (d.machine.in_flight > 0) driver_step(&d);
+        while (d.machine->in_flight > 0) driver_step(&d);
         driver_unpark_root(&d);
         CHECK_EQUAL(0, scene_end(&d));
     }
@@ -247,8 +247,8 @@ static uint64_t hash_of_run(uint64_t seed, uint64_t *draws) {
         scene_call(&d, &writers[i], request_send(pair[1], "hello", 5), 2 * i * MS, 0);
     }
     driver_run(&d);
-    uint64_t hash = d.machine.trace.hash;
-    *draws = rs_sim_random(&d.machine);
+    uint64_t hash = d.machine->trace.hash;
+    *draws = rs_sim_random(d.machine);
     close_pair(&d, pair);
     CHECK_EQUAL(0, scene_end(&d));
     return hash;

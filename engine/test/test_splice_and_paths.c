@@ -107,9 +107,9 @@ OVER_KERNELS(what_the_ring_cannot_do_workers_do) {
     driver d;
     const char *folder = subject_folder();
     subject_open(&d, subject);
-    if (is_uring(subject)) memset(uring_state_of(&d.machine)->supported + URING_OP_FALLOCATE, 0, 1);
+    if (is_uring(subject)) memset(uring_state_of(d.machine)->supported + URING_OP_FALLOCATE, 0, 1);
     for (int opcode = URING_OP_SPLICE; is_uring(subject) && opcode <= URING_OP_LAST; opcode++) {
-        if (opcode != URING_OP_SOCKET && opcode != URING_OP_WAITID) uring_state_of(&d.machine)->supported[opcode] = false;
+        if (opcode != URING_OP_SOCKET && opcode != URING_OP_WAITID) uring_state_of(d.machine)->supported[opcode] = false;
     }
     change_names_and_sizes(&d, folder);
     int one[2];
@@ -147,7 +147,7 @@ TEST(closing_the_target_ends_the_op) {
     driver_run(&d);
     CHECK_EQUAL(-EBADF, mover.result);
     CHECK_EQUAL(0, closer.result);
-    CHECK_EQUAL(0, d.machine.descriptors->table[other[1]].targeted);
+    CHECK_EQUAL(0, d.machine->descriptors->table[other[1]].targeted);
     close_all(&d, one, 2);
     close_all(&d, other, 1);
     CHECK_EQUAL(0, scene_end(&d));

@@ -82,7 +82,7 @@ TEST_NOT_EMULATED(a_transfer_longer_than_an_entry_can_say) {
 static int64_t try_recv(driver *d, int fd, uint64_t len) {
     char bytes[64];
     rs_request request = request_recv(fd, bytes, len);
-    return rs_try(&d->machine, &request);
+    return rs_try(d->machine, &request);
 }
 
 TEST_NOT_EMULATED(after_a_short_read_the_next_is_not_tried_in_vain) {
@@ -119,9 +119,9 @@ TEST_NOT_EMULATED(who_may_not_wait_gets_what_is_there_whatever_the_hint_says) {
     CHECK_EQUAL(3, try_recv(&d, pair[1], 64));
     CHECK_EQUAL(3, write(pair[0], "def", 3));
     CHECK_EQUAL(-EAGAIN, try_recv(&d, pair[1], 64));
-    rs_running(&d.machine)->interrupts++;
+    rs_running(d.machine)->interrupts++;
     CHECK_EQUAL(3, try_recv(&d, pair[1], 64));
-    rs_running(&d.machine)->interrupts--;
+    rs_running(d.machine)->interrupts--;
     close_all(&d, pair, 2);
     CHECK_EQUAL(0, scene_end(&d));
 }
@@ -174,9 +174,9 @@ TEST_NOT_EMULATED(a_machine_that_is_left_has_nothing_in_the_kernel) {
     caller *readers = calloc(READERS, sizeof(caller));
     for (int i = 0; i < READERS; i++) scene_call(&d, &readers[i], request_read(pairs[i % 4][0], &bytes[i], 1), 0, 0);
     driver_park_root(&d);
-    while (d.machine.strands.run_len > 0) driver_step(&d);
-    CHECK_EQUAL(READERS, d.machine.in_flight);
-    rs_backend_uring.leave(&d.machine);
+    while (d.machine->strands.run_len > 0) driver_step(&d);
+    CHECK_EQUAL(READERS, d.machine->in_flight);
+    rs_backend_uring.leave(d.machine);
     for (int i = 0; i < 4; i++) CHECK_EQUAL(READERS, write(pairs[i][1], ones, READERS));
     CHECK(memcmp(bytes, zeros, READERS) == 0);
     char got[READERS];
@@ -246,13 +246,13 @@ TEST_NOT_EMULATED(an_enter_that_is_refused_for_good) {
     CHECK_EQUAL(RS_LOST, timed.result);
     CHECK_EQUAL(1, writer.result);
     CHECK(file < 0 || syncer.result == 0);
-    CHECK(strstr(d.machine.refusal_text, "io_uring_enter"));
-    CHECK(d.machine.metrics.polls < 200); /* and it does not spin */
+    CHECK(strstr(d.machine->refusal_text, "io_uring_enter"));
+    CHECK(d.machine->metrics.polls < 200); /* and it does not spin */
     if (file >= 0) close(file);
     close_all(&d, pair, 2);
     close_all(&d, pipe, 2);
-    CHECK_EQUAL(2, d.machine.ops->slab.used); /* what the kernel may still be at is never given back */
-    d.machine.ops->slab.used = 0;
+    CHECK_EQUAL(2, d.machine->ops->slab.used); /* what the kernel may still be at is never given back */
+    d.machine->ops->slab.used = 0;
     CHECK_EQUAL(0, scene_end(&d));
 }
 
@@ -270,18 +270,18 @@ TEST_NOT_EMULATED(what_a_machine_leaves_in_the_kernel_is_in_doubt) {
     scene_call(&d, &second, request_read(pipe[0], any, sizeof(any)), 0, 0);
     scene_call(&d, &poller, request_poll(pipe[0], POLLIN), 0, 0);
     driver_park_root(&d);
-    while (d.machine.strands.run_len > 0) driver_step(&d);
-    rs_backend_uring.peek(&d.machine); /* and so the kernel has them all */
+    while (d.machine->strands.run_len > 0) driver_step(&d);
+    rs_backend_uring.peek(d.machine); /* and so the kernel has them all */
     refusal = -EPERM;
-    rs_backend_uring.leave(&d.machine);
+    rs_backend_uring.leave(d.machine);
     uint32_t in_doubt = 0;
-    RS_EACH_OP(d.machine.ops, op) in_doubt += op->in_doubt;
+    RS_EACH_OP(d.machine->ops, op) in_doubt += op->in_doubt;
     CHECK_EQUAL(2, in_doubt);
     for (int i = 0; i < 2; i++) close(pair[i]), close(pipe[i]);
-    rs_machine_close(&d.machine);
-    CHECK(rs_ops_use_memory(&d.machine)); /* for ever, so what they keep is still known */
-    rs_slab_free(&d.machine.ops->slab);
-    rs_machine_free(&d.machine);
+    rs_machine_close(d.machine);
+    CHECK(rs_ops_use_memory(d.machine)); /* for ever, so what they keep is still known */
+    rs_slab_free(&d.machine->ops->slab);
+    rs_machine_free(d.machine);
 }
 
 /* Answers that mean later, for ever: times go on, nobody spins, and who waits for the kernel is told in the end. */
@@ -299,10 +299,10 @@ static void check_later_for_ever(int error) {
     CHECK_EQUAL(RS_RUN, driver_run(&d));
     CHECK_EQUAL(RS_LOST, reader.result);
     CHECK_EQUAL(RS_WAKE_TIMEOUT, timed.wake);
-    CHECK(strstr(d.machine.refusal_text, strerror(-error)));
-    CHECK(d.machine.metrics.polls < 3000);
+    CHECK(strstr(d.machine->refusal_text, strerror(-error)));
+    CHECK(d.machine->metrics.polls < 3000);
     close_all(&d, pipe, 2);
-    d.machine.ops->slab.used = 0;
+    d.machine->ops->slab.used = 0;
     CHECK_EQUAL(0, scene_end(&d));
 }
 
@@ -382,6 +382,7 @@ TEST_NOT_EMULATED(rings_that_cannot_wait_for_streams) {
         driver d;
         uring_system system;
         CHECK_EQUAL(-EOPNOTSUPP, open_without(&d, needed[i], &system));
+        rs_machine_free(d.machine);
     }
 }
 
@@ -406,7 +407,8 @@ TEST_NOT_EMULATED(rings_of_sizes_that_no_kernel_makes) {
     for (nonsense = 0; nonsense < 7; nonsense++) {
         driver d;
         CHECK_EQUAL(-EPROTO, driver_open(&d, &rs_backend_uring, &options));
-        CHECK(strstr(d.machine.refusal_text, "io_uring_setup"));
+        CHECK(strstr(d.machine->refusal_text, "io_uring_setup"));
+        rs_machine_free(d.machine);
     }
 }
 

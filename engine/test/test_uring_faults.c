@@ -117,7 +117,7 @@ static void note_received(way *way, const uint8_t *bytes, int64_t len) {
 static bool may_try(const worker *self) { return self->role != READER || self->way->readers == 1; }
 
 static bool start(worker *self, rs_request *request, bool endless) {
-    rs_machine *machine = &program.driver.machine;
+    rs_machine *machine = program.driver.machine;
     task *task = &self->task;
     int64_t deadline_ns = endless ? RS_NEVER : rs_now(machine) + 1 + draw(draw(2) ? 20 * US : 2 * MS);
     program.ops++;
@@ -220,7 +220,7 @@ static void closer_step(task *task) {
     TASK_WAIT(task, task_sleep(task, 1 + draw(5 * MS)));
     if (!self->end->closed) {
         self->end->closed = true;
-        while (rs_descriptor_closing(&task->driver->machine, self->end->fd) > 0) {
+        while (rs_descriptor_closing(task->driver->machine, self->end->fd) > 0) {
             TASK_WAIT(task, task_wait_for_ops(task));
         }
         request = request_close(self->end->fd);
@@ -235,7 +235,7 @@ static void canceller_step(task *task) {
     TASK_WAIT(task, task_sleep(task, 1 + draw(3 * MS)));
     worker *victim = &program.workers[draw(program.worker_count)];
     bool spared = victim->role == CLOSER || victim->role == CANCELLER || victim->task.finished;
-    if (!spared) rs_scope_cancel(&task->driver->machine, &victim->task.strand->own, RS_CANCELLED_BY_CALL);
+    if (!spared) rs_scope_cancel(task->driver->machine, &victim->task.strand->own, RS_CANCELLED_BY_CALL);
     TASK_END(task);
 }
 
@@ -245,7 +245,7 @@ static void waiter_step(task *task) {
     int64_t deadline_ns;
     TASK_BEGIN(task);
     while (self->rounds-- > 0) {
-        deadline_ns = draw(2) ? rs_now(&task->driver->machine) + 1 + draw(MS) : RS_NEVER;
+        deadline_ns = draw(2) ? rs_now(task->driver->machine) + 1 + draw(MS) : RS_NEVER;
         TASK_WAIT(task, task_park(task, RS_WAIT_SUSPEND, 0, deadline_ns));
         if (was_cancelled(self)) break;
     }
@@ -281,7 +281,7 @@ static void acceptor_step(task *task) {
 
 /* True while nothing has come, and with a wait under way. */
 static bool wait_in_accept_queue(worker *self) {
-    rs_machine *machine = &self->task.driver->machine;
+    rs_machine *machine = self->task.driver->machine;
     rs_accept_queue_arm(machine, self->queue);
     if (!self->queue->op || self->queue->len > 0) return false;
     return task_wait_in(&self->task, &self->queue->waiters, 0, rs_now(machine) + 1 + draw(2 * MS));
@@ -292,8 +292,8 @@ static void server_step(task *task) {
     worker *self = (worker *)task;
     rs_request request = request_accept(self->end->fd);
     TASK_BEGIN(task);
-    if (rs_accept_queue_fits(&task->driver->machine, self->end->fd)) {
-        self->queue = rs_accept_queue_open(&task->driver->machine, &request, 1 + draw(3));
+    if (rs_accept_queue_fits(task->driver->machine, self->end->fd)) {
+        self->queue = rs_accept_queue_open(task->driver->machine, &request, 1 + draw(3));
         while (self->rounds > 0 && !self->queue->shared) {
             if (draw(2)) connect_from_outside();
             task->wake = RS_WAKE_VALUE;
@@ -305,10 +305,10 @@ static void server_step(task *task) {
                 TASK_WAIT(task, task_request_shielded(task, &request));
             }
         }
-        while (rs_accept_queue_stop(&task->driver->machine, self->queue)) {
+        while (rs_accept_queue_stop(task->driver->machine, self->queue)) {
             TASK_WAIT(task, task_wait_shielded_in(task, &self->queue->waiters));
         }
-        rs_accept_queue_close(&task->driver->machine, self->queue);
+        rs_accept_queue_close(task->driver->machine, self->queue);
     }
     TASK_END(task);
 }
@@ -326,13 +326,13 @@ static void send_from_outside(void) {
         message->kind = RS_MESSAGE_USER;
         message->name = one->task.id;
         message->value = (int64_t)one->task.ticket;
-        rs_send(&program.driver.machine, message);
+        rs_send(program.driver.machine, message);
     }
     /* And one that comes when there is nothing to do. */
-    if (program.worker_count && draw(4) == 0) rs_wake_up(&program.driver.machine);
+    if (program.worker_count && draw(4) == 0) rs_wake_up(program.driver.machine);
 }
 
-static bool lives(uint64_t name) { return rs_op_find(program.driver.machine.ops, name) != NULL; }
+static bool lives(uint64_t name) { return rs_op_find(program.driver.machine->ops, name) != NULL; }
 
 static void on_message(rs_machine *machine, const rs_message *message) {
     rs_wake(machine, message->name, (uint64_t)message->value, RS_WAKE_VALUE, 0);
@@ -363,12 +363,12 @@ static void open_program(void) {
     options.busy_poll_ns = draw(2) ? 50000 : 0;
     RS_ASSERT(driver_open(&program.driver, &backend, &options) == 0);
     program.driver.patient = true;
-    program.driver.machine.sleeps.soon = draw(2) ? 16 : 0;
-    program.driver.machine.descriptors->unix_reports_more = draw(2);
-    program.driver.machine.clock = now;
-    program.driver.machine.polled_at_ns = now(NULL);
-    program.driver.machine.driver.on_message = on_message;
-    program.driver.machine.driver.is_open = is_open;
+    program.driver.machine->sleeps.soon = draw(2) ? 16 : 0;
+    program.driver.machine->descriptors->unix_reports_more = draw(2);
+    program.driver.machine->clock = now;
+    program.driver.machine->polled_at_ns = now(NULL);
+    program.driver.machine->driver.on_message = on_message;
+    program.driver.machine->driver.is_open = is_open;
 }
 
 static void make_way(end *from, end *to, bool pipe) {
@@ -397,7 +397,7 @@ static void make_listener(void) {
     RS_ASSERT(fd >= 0 && bind(fd, (struct sockaddr *)&unnamed, sizeof(unnamed)) == 0 && listen(fd, 8) == 0);
     RS_ASSERT(getsockname(fd, (struct sockaddr *)&program.address, &program.address_len) == 0);
     program.listener = (end){.fd = fd};
-    if (draw(2)) rs_descriptor_get(program.driver.machine.descriptors, fd)->kind = RS_FD_STREAM;
+    if (draw(2)) rs_descriptor_get(program.driver.machine->descriptors, fd)->kind = RS_FD_STREAM;
 }
 
 static void add(role role, way *way, end *end, uint32_t writer) {
@@ -442,7 +442,7 @@ static void drain(way *way) {
 }
 
 static void check_machine(void) {
-    rs_machine *machine = &program.driver.machine;
+    rs_machine *machine = program.driver.machine;
     if (machine->in_flight) fail("ops in flight", machine->in_flight, 0);
     if (machine->ops->slab.used) fail("ops used", machine->ops->slab.used, 0);
     if (rs_strands_live(&machine->strands) != 1) fail("strands", rs_strands_live(&machine->strands), 1);
@@ -453,7 +453,7 @@ static void check_machine(void) {
 static void leave(void) {
     driver_park_root(&program.driver);
     for (uint32_t steps = draw(200); steps > 0 && program.driver.unfinished > 0; steps--) driver_step(&program.driver);
-    rs_backend_uring.leave(&program.driver.machine);
+    rs_backend_uring.leave(program.driver.machine);
     for (uint32_t i = 0; i < program.worker_count; i++) release(&program.workers[i]);
 }
 

@@ -104,14 +104,14 @@ static void collect(driver *d, collector *collector, int fd, size_t wanted, size
 static void begin_write_queue(const subject *subject, driver *d, int pair[2], rs_write_queue *queue) {
     subject_open(d, subject);
     make_pair(d, pair);
-    rs_write_queue_open(&d->machine, queue, RS_OP_SEND, pair[0]);
+    rs_write_queue_open(d->machine, queue, RS_OP_SEND, pair[0]);
 }
 
 static void end_write_queue(driver *d, rs_write_queue *queue) {
     CHECK_EQUAL(0, rs_write_queue_len(queue));
-    CHECK_EQUAL(0, d->machine.pool->lent);
+    CHECK_EQUAL(0, d->machine->pool->lent);
     rs_write_queue_close(queue);
-    CHECK(d->machine.write_queues->all.first == NULL);
+    CHECK(d->machine->write_queues->all.first == NULL);
 }
 
 static char pattern_at(size_t at) { return (char)('a' + (at * 7 + at / 251) % 26); }
@@ -131,14 +131,14 @@ OVER_BACKENDS(what_several_strands_write_in_a_tick_is_one_call_in_their_order) {
     write_text(&d, &one, &queue, "1234", 2);
     write_text(&d, &two, &queue, "abcd", 2);
     driver_stop_clock(&d);
-    uint64_t before = d.machine.metrics.ops_inline + d.machine.metrics.ops_started;
+    uint64_t before = d.machine->metrics.ops_inline + d.machine->metrics.ops_started;
     driver_run(&d);
-    CHECK_EQUAL(before, d.machine.metrics.ops_inline + d.machine.metrics.ops_started);
+    CHECK_EQUAL(before, d.machine->metrics.ops_inline + d.machine->metrics.ops_started);
     CHECK_EQUAL(8, rs_write_queue_len(&queue));
     drainer drainer = {0};
     drain(&d, &drainer, &queue);
     driver_run(&d);
-    CHECK_EQUAL(before + 1, d.machine.metrics.ops_inline + d.machine.metrics.ops_started);
+    CHECK_EQUAL(before + 1, d.machine->metrics.ops_inline + d.machine->metrics.ops_started);
     driver_start_clock(&d);
     collector reader = {0};
     collect(&d, &reader, pair[1], 8, 100);
@@ -290,7 +290,7 @@ OVER_KERNELS(a_file_that_takes_a_part_and_no_more_fails_the_queue) {
     subject_open(&d, subject);
     int fd = (int)scene_ask(&d, request_open(file, O_WRONLY | O_CREAT));
     CHECK_EQUAL(0, setrlimit(RLIMIT_FSIZE, &(struct rlimit){MANY / 2, before.rlim_max}));
-    rs_write_queue_open(&d.machine, &queue, RS_OP_WRITE, fd);
+    rs_write_queue_open(d.machine, &queue, RS_OP_WRITE, fd);
     char *bytes = pattern(MANY);
     rs_write_queue_put(&queue, bytes, MANY);
     drainer drainer = {0};
@@ -325,7 +325,7 @@ OVER_BACKENDS(who_closes_the_descriptor_ends_what_is_on_its_way) {
     CHECK_EQUAL(-EBADF, drainer.error);
     end_write_queue(&d, &queue);
     /* And where nothing was, the number may be another's by now. */
-    rs_write_queue_open(&d.machine, &queue, RS_OP_SEND, pair[1]);
+    rs_write_queue_open(d.machine, &queue, RS_OP_SEND, pair[1]);
     rs_write_queue_put(&queue, bytes, 1);
     driver_stop_clock(&d); /* no look comes between, which would flush it */
     close_all(&d, pair + 1, 1);
@@ -360,8 +360,8 @@ OVER_BACKENDS(an_op_whose_write_queue_is_freed_keeps_its_bytes) {
     CHECK(queue.op != 0);
     rs_write_queue_put(&queue, bytes, 1);
     rs_write_queue_abandon(&queue);
-    CHECK(d.machine.write_queues->all.first == NULL);
-    CHECK_EQUAL(0, d.machine.pool->lent);
+    CHECK(d.machine->write_queues->all.first == NULL);
+    CHECK_EQUAL(0, d.machine->pool->lent);
     memset(&queue, 0xee, sizeof(queue));
     closer closer = {0};
     scene_close(&d, &closer, pair[0], MS);
@@ -384,12 +384,12 @@ static void storm(uint64_t seed) {
     scene_begin();
     RS_ASSERT(driver_open(&d, &rs_backend_sim, &options) == 0);
     make_pair(&d, pair);
-    rs_write_queue_open(&d.machine, &queue, seed % 2 ? RS_OP_SEND : RS_OP_WRITE, pair[0]);
+    rs_write_queue_open(d.machine, &queue, seed % 2 ? RS_OP_SEND : RS_OP_WRITE, pair[0]);
     writer one = {0}, two = {0};
     collector reader = {0};
     write_text(&d, &one, &queue, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 3);
     write_text(&d, &two, &queue, "bbbbbbbbbbbbbbbbbbbbbbbb", 3);
-    collect(&d, &reader, pair[1], 54, 1 + rs_sim_random(&d.machine) % 20);
+    collect(&d, &reader, pair[1], 54, 1 + rs_sim_random(d.machine) % 20);
     driver_run(&d);
     drainer drainer = {0}; /* the end of the last call may be heard later */
     drain(&d, &drainer, &queue);
@@ -481,7 +481,7 @@ OVER_KERNELS(a_write_queue_without_memory_takes_all_or_nothing) {
     rs_write_queue queue;
     subject_open(&d, subject);
     make_pair(&d, pair);
-    rs_write_queue_open(&d.machine, &queue, RS_OP_SEND, pair[1]);
+    rs_write_queue_open(d.machine, &queue, RS_OP_SEND, pair[1]);
     rs_tries_left = 0;
     CHECK(!rs_write_queue_reserve(&queue, 5));
     CHECK_EQUAL(RS_NO_MEMORY, rs_write_queue_put(&queue, "bytes", 5));

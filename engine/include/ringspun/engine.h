@@ -8,6 +8,7 @@
 #include "ringspun/backend/backends.h"
 #include "ringspun/backend/sim/sim.h"
 #include "ringspun/core/deadlock.h"
+#include "ringspun/core/known.h"
 #include "ringspun/core/scope_end.h"
 #include "ringspun/flow/accept_queue.h"
 #include "ringspun/flow/barrier.h"
@@ -34,14 +35,19 @@ rs_options rs_default_options(void);
 typedef void (*rs_each_metric)(void *context, const char *name, uint64_t value);
 void rs_metrics_each(const rs_machine *machine, rs_each_metric each, void *context);
 
-/* A machine whose root strand (index 0) is running; 0 or -errno. */
+/* Memory for a machine that is not open; NULL: there is none. */
+rs_machine *rs_machine_new(void);
+
+/* Its root strand (index 0) is running; 0 or -errno: then rs_refusal_text may say more, and another backend may be tried. */
 int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options);
 
-/* After rs_machine_close, when nobody asks the machine anything any more: the memory of its rooms. Of one that was never opened, or
- * could not be, which is all zeroes or what rs_machine_open has left, there is none. */
+/* It is open, or has been. Of one that is not, a driver asks this and rs_machine_bytes alone. */
+bool rs_machine_was_opened(const rs_machine *machine);
+
+/* After rs_machine_close, when nobody asks the machine anything any more; or of one that is not open. */
 void rs_machine_free(rs_machine *machine);
 
-/* The memory that a machine has beside itself, in bytes. */
+/* Its memory. */
 size_t rs_machine_bytes(const rs_machine *machine);
 
 #endif

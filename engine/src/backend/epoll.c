@@ -9,6 +9,7 @@
 #include "backend/op_line.h"
 #include "backend/retry.h"
 #include "backend/workers.h"
+#include "core/machine.h"
 #include "kernel/op_table.h"
 #include "kernel/processor.h"
 #include "kernel/wake.h"

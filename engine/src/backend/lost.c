@@ -1,3 +1,4 @@
+#include "core/machine.h"
 #include "ringspun/kernel/descriptor_kinds.h"
 #include "kernel/wake.h"
 #include "backend/lost.h"

@@ -1,4 +1,5 @@
 #include "backend/retry.h"
+#include "core/machine.h"
 #include "ops/descriptors.h"
 
 #include <sys/socket.h>

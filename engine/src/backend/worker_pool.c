@@ -1,4 +1,5 @@
 #include "backend/worker_pool.h"
+#include "core/machine.h"
 #include "kernel/op_table.h"
 #include "ringspun/kernel/resolve.h"
 

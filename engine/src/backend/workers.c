@@ -1,4 +1,5 @@
 #include "backend/workers.h"
+#include "core/machine.h"
 #include "ops/descriptors.h"
 #include "ringspun/kernel/resolve.h"
 

@@ -1,6 +1,6 @@
 #include "ringspun/core/deadlock.h"
 
-#include "ringspun/core/machine.h"
+#include "core/machine.h"
 
 bool rs_somebody_waits(const rs_machine *machine, rs_wait_kind wait) {
     RS_CHECK(wait > RS_WAIT_NONE && wait < RS_WAIT_KINDS);

@@ -1,6 +1,6 @@
 /* forked: a machine in a child process. Every strand but the one that forked is forgotten: never resumed, never cancelled,
  * its lists, timers and ops dropped without a word to the kernel, which still works for the parent. */
-#include "ringspun/core/machine.h"
+#include "core/machine.h"
 
 #include <stdlib.h>
 
@@ -68,7 +68,7 @@ static void forget_messages(rs_machine *machine) {
 }
 
 int rs_machine_forked(rs_machine *machine) {
-    rs_strand *survivor = rs_running(machine);
+    rs_strand *survivor = rs_runs(machine);
     RS_CHECK(survivor->state == RS_STRAND_RUNNING);
     forget_messages(machine);
     machine->root = rs_strand_id(survivor);
@@ -95,7 +95,7 @@ void rs_survive_fork(rs_machine *machine, rs_strand *survivor) {
 }
 
 void rs_end_wait_of_survivor(rs_machine *machine) {
-    rs_strand *survivor = rs_running(machine);
+    rs_strand *survivor = rs_runs(machine);
     RS_CHECK(survivor->wait != RS_WAIT_NONE);
     survivor->wake = RS_WAKE_INTERRUPT;
     survivor->interrupts++;

@@ -1,4 +1,4 @@
-#include "ringspun/core/machine.h"
+#include "core/machine.h"
 
 void rs_list_append(rs_machine *machine, rs_list *list, rs_strand *strand, uint64_t tag) {
     RS_ASSERT(strand->waiter.list == NULL);

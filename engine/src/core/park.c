@@ -2,7 +2,7 @@
 #include "core/run.h"
 
 rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     RS_CHECK(strand->scope != NULL && !strand->scope->closed);
     if (flags & RS_PARK_SHIELDED) return RS_WAKE_VALUE;
     if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
@@ -14,7 +14,7 @@ rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags) {
 }
 
 uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     RS_ASSERT(strand->state == RS_STRAND_RUNNING);
     RS_CHECK(wait > RS_WAIT_YIELD && wait < RS_WAIT_KINDS && strand->wait == RS_WAIT_NONE);
     machine->refusal = rs_refusal(machine, flags);
@@ -40,7 +40,7 @@ uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, i
 }
 
 rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     RS_ASSERT(strand->state == RS_STRAND_RUNNING && strand->wait != RS_WAIT_NONE);
     RS_CHECK(!rs_timer_is_set(&strand->timer) && strand->waiter.list == NULL && !strand->queued);
     /* The last moment for an unblock from another thread to win: one may have come since this strand was chosen to run. */
@@ -52,7 +52,7 @@ rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result) {
 
 void rs_displaced(rs_machine *machine) {
     if (machine->running == RS_NO_INDEX) return;
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     RS_CHECK(!rs_timer_is_set(&strand->timer) && strand->waiter.list == NULL);
     rs_strand_become(strand, RS_STRAND_READY);
     machine->running = RS_NO_INDEX;

@@ -4,7 +4,7 @@
 #ifndef RINGSPUN_RUN_H
 #define RINGSPUN_RUN_H
 
-#include "ringspun/core/machine.h"
+#include "core/machine.h"
 
 /* What other threads have sent by now takes effect. */
 void rs_take_messages(rs_machine *machine);

@@ -1,4 +1,4 @@
-#include "ringspun/core/machine.h"
+#include "core/machine.h"
 
 /* As many turns a strand has that is cancelled and never waits, before the end of one raises that: so much at least an `ensure`
  * block can do that runs when the cancellation comes (docs/decisions/03). */
@@ -93,7 +93,7 @@ void rs_scope_detach(rs_machine *machine, rs_scope *scope) {
 
 void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
     machine->scopes_open++;
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
     RS_CHECK(!strand->scope->closed);
     RS_CHECK(strand->state == RS_STRAND_RUNNING && deadline_ns >= 0);
@@ -140,7 +140,7 @@ void rs_scope_close(rs_machine *machine, rs_scope *scope) {
 }
 
 rs_scope *rs_scope_run_here(rs_machine *machine) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
     rs_scope *scope = strand->scope;
     while (scope && !scope->run) scope = scope->parent;
@@ -191,7 +191,7 @@ static void put_in_order(rs_machine *machine, rs_strand *strand, rs_scope *outer
 }
 
 void rs_scope_follow(rs_machine *machine) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     rs_scope *outermost = NULL;
     RS_EACH_OPEN_SCOPE(strand, scope) scope->aside = true;
     RS_CHECK(strand->stacked > 0 && machine->driver.stack != NULL);
@@ -220,14 +220,14 @@ void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause
 }
 
 void rs_cancellation_met(rs_machine *machine) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     for (rs_scope *scope = strand->scope; scope && scope->owner == strand->index; scope = scope->parent) {
         scope->met = scope->effective;
     }
 }
 
 bool rs_turn_meets_cancellation(rs_machine *machine) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     RS_CHECK(strand->scope->effective);
     if (strand->scope->met) return false;
     for (rs_scope *scope = strand->scope; scope && scope->owner == strand->index; scope = scope->parent) {

@@ -1,4 +1,4 @@
-#include "ringspun/core/machine.h"
+#include "core/machine.h"
 
 static void sleep_now(rs_machine *machine, int64_t deadline_ns) {
     RS_CHECK(!atomic_load(&machine->sleeping));
@@ -103,3 +103,4 @@ void rs_note_sleep(rs_machine *machine) {
 }
 
 void rs_share_lock(rs_machine *machine, const _Atomic bool *taken) { machine->sleeps.lock_taken = taken; }
+bool rs_shares_lock(const rs_machine *machine) { return machine->sleeps.lock_taken != NULL; }

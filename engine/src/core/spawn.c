@@ -54,7 +54,7 @@ static void end_holder(rs_machine *machine, const rs_strand *strand) {
 }
 
 void rs_finish(rs_machine *machine) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     RS_CHECK(strand->state == RS_STRAND_RUNNING);
     if (RS_UNLIKELY(strand->locks > 0)) end_holder(machine, strand);
     rs_scope_close_all(machine, strand);

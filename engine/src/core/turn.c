@@ -1,4 +1,4 @@
-#include "ringspun/core/machine.h"
+#include "core/machine.h"
 
 /* Inline successes, and the bytes that they move, before a strand lets others run: who moves more runs ahead of whom it is for,
  * whose bytes have left the processor's cache by then. More with a lock, and of writes to files: see docs/decisions/03. */
@@ -34,7 +34,7 @@ bool rs_turn_ends(rs_machine *machine) {
     if (!turn->over && !is_enough(turn)) return false;
     turn->over = true;
     RS_CHECK(turn->quiet_writes <= turn->ops);
-    return rs_running(machine)->locks == 0 || turn->ops > LOCKED_STREAK_MAX;
+    return rs_runs(machine)->locks == 0 || turn->ops > LOCKED_STREAK_MAX;
 }
 
 rs_wake_kind rs_turn_refusal(rs_machine *machine) {
@@ -46,7 +46,7 @@ bool rs_turn_ends_at_look(rs_machine *machine) { return computes_long(machine) |
 
 bool rs_turn_ends_at_lock(const rs_machine *machine) {
     RS_CHECK(!machine->turn.over || machine->turn.ops > 0);
-    return RS_UNLIKELY(machine->turn.over) && rs_running(machine)->locks == 0;
+    return RS_UNLIKELY(machine->turn.over) && rs_runs(machine)->locks == 0;
 }
 
 rs_turn rs_turn_pause(rs_machine *machine) {

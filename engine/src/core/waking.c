@@ -36,7 +36,7 @@ bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, 
 }
 
 static rs_strand *begin_yield(rs_machine *machine) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     RS_CHECK(strand->state == RS_STRAND_RUNNING && strand->wait == RS_WAIT_NONE);
     strand->wait = RS_WAIT_YIELD;
     strand->ticket = ++machine->last_ticket;

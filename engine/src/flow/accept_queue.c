@@ -1,4 +1,5 @@
 #include "ringspun/flow/accept_queue.h"
+#include "core/machine.h"
 #include "flow/accept_queues.h"
 #include "ops/descriptors.h"
 #include "ringspun/ops/platform.h"

@@ -1,4 +1,5 @@
 #include "ringspun/flow/branches.h"
+#include "core/machine.h"
 #include "ringspun/ops/op_life.h"
 #include "ringspun/ops/platform.h"
 
@@ -129,7 +130,7 @@ void rs_branches_each(const rs_branches *branches, void (*call)(uint64_t word)) 
 
 bool rs_branches_enter(rs_machine *machine, rs_branches *branches) {
     if (branches->waiting != RS_NO_ID && rs_strand_find(&machine->strands, branches->waiting)) return false;
-    branches->waiting = rs_strand_id(rs_running(machine));
+    branches->waiting = rs_strand_id(rs_runs(machine));
     return true;
 }
 
@@ -198,7 +199,7 @@ rs_look rs_branch_look_at(rs_machine *machine, rs_branch *branch, int fd, uint32
 bool rs_branches_take_served(rs_machine *machine, rs_branches *branches, rs_win *win) {
     rs_branch *branch = (rs_branch *)rs_selector_take_served(&branches->selector);
     if (!branch) return false;
-    uint64_t handed = rs_strand_take_hand(rs_running(machine));
+    uint64_t handed = rs_strand_take_hand(rs_runs(machine));
     rs_branch_wins(branch, branch->kind == RS_BRANCH_POP ? handed : branch->source, win);
     leave_served(branches, NULL);
     return true;

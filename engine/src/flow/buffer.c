@@ -1,9 +1,11 @@
-#include "ringspun/core/machine.h"
 #include "ringspun/flow/buffer.h"
+#include "core/machine.h"
 #include "flow/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+rs_pool *rs_pool_of(const rs_machine *machine) { return machine->pool; }
 
 static char *take(rs_pool *pool, size_t capacity) {
     RS_CHECK(capacity >= RS_BUFFER_PIECE && pool->len <= RS_POOL_MAX);

@@ -1,5 +1,5 @@
 #include "flow/channels.h"
-#include "ringspun/core/machine.h"
+#include "core/machine.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,16 +1,40 @@
 #include "ringspun/flow/mutex.h"
+#include "core/machine.h"
+
+bool rs_mutex_is_locked(const rs_machine *machine, const rs_mutex *mutex) {
+    return mutex->owner != RS_NO_ID && rs_strand_find(&machine->strands, mutex->owner) != NULL;
+}
+
+bool rs_mutex_is_mine(const rs_machine *machine, const rs_mutex *mutex) {
+    return mutex->owner == rs_strand_id(rs_runs(machine));
+}
+
+bool rs_mutex_take(rs_machine *machine, rs_mutex *mutex) {
+    if (rs_mutex_is_locked(machine, mutex)) return false;
+    rs_strand *strand = rs_runs(machine);
+    mutex->owner = rs_strand_id(strand);
+    rs_lock_taken(strand);
+    return true;
+}
+
+bool rs_mutex_give(rs_machine *machine, rs_mutex *mutex) {
+    if (RS_UNLIKELY(!rs_mutex_is_mine(machine, mutex))) return false;
+    rs_lock_given(rs_runs(machine));
+    mutex->owner = rs_list_wake_first(machine, &mutex->waiters, 0);
+    return true;
+}
 
 bool rs_mutex_waited(rs_machine *machine, rs_mutex *mutex, rs_wake_kind kind) {
     if (kind == RS_WAKE_TIMEOUT) return rs_mutex_take(machine, mutex);
     if (kind != RS_WAKE_VALUE) return false;
     RS_ASSERT(rs_mutex_is_mine(machine, mutex));
-    rs_lock_taken(rs_running(machine));
+    rs_lock_taken(rs_runs(machine));
     return true;
 }
 
 bool rs_relock_waits(rs_machine *machine, rs_mutex *mutex, rs_relock *relock) {
     bool is_mine = rs_mutex_is_mine(machine, mutex);
-    if (is_mine) rs_lock_taken(rs_running(machine));
+    if (is_mine) rs_lock_taken(rs_runs(machine));
     if (is_mine || rs_mutex_take(machine, mutex)) return false;
     if (relock->interrupts < 2) return true;
     relock->kind = RS_WAKE_CANCEL;

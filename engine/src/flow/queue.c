@@ -1,4 +1,5 @@
 #include "ringspun/flow/queue.h"
+#include "core/machine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,7 @@ bool rs_queue_take_in(rs_machine *machine, rs_queue *queue) {
 }
 
 rs_queue_answer rs_queue_pushed(rs_machine *machine, rs_queue *queue, rs_wake_kind kind, int64_t result) {
-    uint64_t item = rs_strand_take_hand(rs_running(machine));
+    uint64_t item = rs_strand_take_hand(rs_runs(machine));
     if (kind == RS_WAKE_TIMEOUT) return queue->closed ? RS_QUEUE_WAITS : rs_queue_push(machine, queue, item);
     if (kind != RS_WAKE_VALUE) return RS_QUEUE_WAITS;
     return result == SERVED ? RS_QUEUE_DONE : RS_QUEUE_CLOSED;
@@ -97,7 +98,7 @@ rs_queue_answer rs_queue_popped(rs_machine *machine, rs_queue *queue, rs_wake_ki
     if (kind == RS_WAKE_TIMEOUT) return rs_queue_pop(machine, queue, item);
     if (kind != RS_WAKE_VALUE) return RS_QUEUE_WAITS;
     if (result != SERVED) return RS_QUEUE_CLOSED;
-    *item = rs_strand_take_hand(rs_running(machine));
+    *item = rs_strand_take_hand(rs_runs(machine));
     return RS_QUEUE_DONE;
 }
 

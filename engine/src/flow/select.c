@@ -1,4 +1,5 @@
 #include "ringspun/flow/select.h"
+#include "core/machine.h"
 #include "flow/selectors.h"
 #include "ops/descriptors.h"
 #include "ringspun/ops/op_life.h"

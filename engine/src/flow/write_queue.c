@@ -1,4 +1,5 @@
 #include "ringspun/flow/write_queue.h"
+#include "core/machine.h"
 #include "flow/write_queues.h"
 #include "ops/descriptors.h"
 

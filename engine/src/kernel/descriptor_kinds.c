@@ -1,4 +1,5 @@
 #include "ringspun/kernel/descriptor_kinds.h"
+#include "core/machine.h"
 #include "ops/descriptors.h"
 
 #include <errno.h>

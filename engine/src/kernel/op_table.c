@@ -1,4 +1,5 @@
 #include "kernel/op_table.h"
+#include "core/machine.h"
 #include "kernel/paths.h"
 #include "ops/descriptors.h"
 #include "ringspun/kernel/descriptor_kinds.h"
@@ -348,7 +349,7 @@ static int64_t execute_open(const rs_request *request) {
 static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
     RS_CHECK(request->kind == RS_OP_OPEN);
     /* A strand on its way out may not wait for a worker, who could have to do with a FIFO. */
-    bool unwinds = machine->running != RS_NO_INDEX && rs_running(machine)->scope->met;
+    bool unwinds = machine->running != RS_NO_INDEX && rs_runs(machine)->scope->met;
     if (machine->options.offload_files && !unwinds) return -EAGAIN;
     struct stat st;
     bool missing = stat(request->open.path, &st) != 0;

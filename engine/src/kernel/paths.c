@@ -1,4 +1,5 @@
 #include "kernel/paths.h"
+#include "core/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 #include "ringspun/kernel/platform.h"
+#include "core/machine.h"
 #include "kernel/op_table.h"
 #include "ops/descriptors.h"
 #include "ringspun/kernel/descriptor_kinds.h"

@@ -1,4 +1,5 @@
 #include "ringspun/kernel/splice.h"
+#include "core/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,10 @@
 #include "ops/descriptors.h"
-#include "ringspun/core/machine.h"
+#include "core/machine.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+rs_descriptors *rs_descriptors_of(const rs_machine *machine) { return machine->descriptors; }
 
 void rs_descriptors_free(rs_descriptors *descriptors) {
     RS_CHECK(descriptors->owing <= descriptors->capacity);

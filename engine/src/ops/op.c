@@ -1,7 +1,10 @@
 #include "ringspun/ops/op.h"
+#include "core/machine.h"
 #include "ops/ops.h"
 
 #include <stdlib.h>
+
+const rs_ops *rs_ops_of(const rs_machine *machine) { return machine->ops; }
 
 void rs_ops_init(rs_ops *ops, uint32_t limit) {
     *ops = (rs_ops){0};

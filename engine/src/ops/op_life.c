@@ -1,4 +1,5 @@
 #include "ringspun/ops/op_life.h"
+#include "core/machine.h"
 #include "ops/descriptors.h"
 #include "ringspun/ops/platform.h"
 
@@ -69,7 +70,7 @@ static int64_t take_owed_error(rs_machine *machine, const rs_request *request) {
  * is refused, or a cancelled strand could copy a file of any size to its end. */
 static bool may_wait_for_file(rs_machine *machine, const rs_request *request) {
     const rs_op_traits *traits = rs_request_traits(request);
-    if (RS_LIKELY(!rs_running(machine)->scope->met) || rs_refusal(machine, 0) != RS_WAKE_CANCEL) return false;
+    if (RS_LIKELY(!rs_runs(machine)->scope->met) || rs_refusal(machine, 0) != RS_WAKE_CANCEL) return false;
     if (traits->of_file) return true;
     return traits->moves == RS_MOVES_MEMORY && rs_platform_of(machine)->is_file(machine, request->fd);
 }
@@ -213,7 +214,7 @@ void rs_op_orphan(rs_op *op) {
 bool rs_op_is_orphan(const rs_op *op) { return op->owner == &orphan_owner; }
 
 rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     if (RS_UNLIKELY(!rs_slab_reserve(&machine->ops->slab))) {
         machine->refusal = RS_WAKE_NO_MEMORY;
         return NULL;

@@ -1,4 +1,5 @@
 #include "ringspun/ops/resume.h"
+#include "core/machine.h"
 #include "ops/ops.h"
 
 #include "ringspun/ops/op.h"
@@ -36,7 +37,7 @@ rs_resumption rs_resume(rs_machine *machine, rs_id id) {
 }
 
 bool rs_was_resumed(rs_machine *machine, rs_wake_kind kind) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     bool resumed = strand->resumed;
     strand->resumable = 0;
     strand->resumed = false;

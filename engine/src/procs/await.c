@@ -1,7 +1,8 @@
 #include "ringspun/procs/await.h"
+#include "core/machine.h"
 
 uint64_t rs_await_begin(rs_machine *machine, rs_list *list, int64_t deadline_ns) {
-    rs_strand *strand = rs_running(machine);
+    rs_strand *strand = rs_runs(machine);
     uint64_t ticket = rs_park_begin(machine, RS_WAIT_EVALUATION, 0, deadline_ns);
     if (RS_UNLIKELY(ticket == 0)) return 0;
     rs_make_resumable(strand, ticket);

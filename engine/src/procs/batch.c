@@ -1,4 +1,5 @@
 #include "ringspun/procs/batch.h"
+#include "core/machine.h"
 #include "procs/batches.h"
 
 #include <stdlib.h>
@@ -108,7 +109,7 @@ rs_strand *rs_batch_hand_over_in_place(rs_machine *machine, rs_strand *strand, v
 }
 
 void rs_batches_each(const rs_machine *machine, void (*visit)(const void *start)) {
-    if (!machine->rooms) return;
+    if (!machine->batches) return;
     RS_EACH_LINKED(&machine->batches->all, rs_batch, link, batch) {
         for (uint32_t i = batch->at; i < batch->len; i++) visit(batch->starts + (size_t)batch->start_size * i);
     }
@@ -126,8 +127,8 @@ static void close(rs_machine *machine) {
 
 /* The strands that would begin these runs are the parent's. */
 static void forked(rs_machine *machine, const rs_strand *survivor) {
-    RS_CHECK(survivor == rs_running(machine));
-    rs_running(machine)->batch = NULL;
+    RS_CHECK(survivor == rs_runs(machine));
+    rs_runs(machine)->batch = NULL;
     close(machine);
 }
 

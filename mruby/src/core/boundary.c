@@ -50,9 +50,9 @@ static mrb_noreturn void refuse(mrb_state *mrb, const mrb_callinfo *ci) {
 
 const struct mrb_context *rsm_first_context(mrb_state *mrb) {
     rsm_machine *machine = rsm_machine_of(mrb);
-    const rs_strand *running = rs_running(&machine->engine);
-    if (rs_is_root(&machine->engine, running)) return machine->root_context;
-    return rsm_context_of(rsm_kept(running->user, RSM_KEPT_FIBER));
+    rsm_strand *running = rsm_running(machine);
+    if (running == &machine->root) return machine->root_context;
+    return rsm_context_of(rsm_kept(running, RSM_KEPT_FIBER));
 }
 
 void rsm_check_boundary(mrb_state *mrb) {

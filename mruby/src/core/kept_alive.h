@@ -29,7 +29,7 @@ _Static_assert(RSM_PAGE % RSM_KEPT == 0, "a page holds the values of whole stran
 
 /* Room for those of one more strand, so that rsm_keep raises nothing. */
 static inline void rsm_reserve_kept(mrb_state *mrb, rsm_machine *machine) {
-    uint32_t count = rs_strands_names(&machine->engine.strands);
+    uint32_t count = rs_strands_names(rs_strands_of(machine->engine));
     if (RS_UNLIKELY((int64_t)RSM_KEPT * count >= machine->kept.len)) rsm_values_add_page(mrb, &machine->kept);
 }
 

@@ -24,7 +24,7 @@ static void machine_free(mrb_state *mrb, void *data) {
     rsm_machine *machine = data;
     rsm_workers_close(&machine->workers);
     RSM_EACH_PART(free, mrb, machine);
-    rs_machine_free(&machine->engine);
+    rs_machine_free(machine->engine);
     mrb_free(mrb, machine);
 }
 
@@ -32,11 +32,11 @@ static const struct mrb_data_type machine_type = {"Ringspun::Machine", machine_f
 
 /* Names what the first few wait for. */
 static void on_deadlock(rs_machine *engine, rs_strand *root) {
-    rsm_machine *machine = engine->user;
+    rsm_machine *machine = rs_user_of(engine);
     mrb_state *mrb = machine->mrb;
     mrb_value text = mrb_str_new_lit(mrb, "all strands wait, and nothing will wake any of them:");
     int left = 10;
-    RS_EACH_STRAND(&engine->strands, strand) {
+    RS_EACH_STRAND(rs_strands_of(engine), strand) {
         mrb_str_cat_cstr(mrb, text, strand == root ? " the root for " : " another for ");
         mrb_str_cat_cstr(mrb, text, rs_wait_name(strand->wait));
         mrb_str_cat_cstr(mrb, text, ";");
@@ -52,7 +52,7 @@ static const void *outer_stack(const void *context) {
 }
 
 static const void *stack(rs_machine *engine) {
-    const struct mrb_context *context = ((rsm_machine *)engine->user)->mrb->c;
+    const struct mrb_context *context = ((rsm_machine *)rs_user_of(engine))->mrb->c;
     return context->prev ? context : NULL;
 }
 
@@ -61,17 +61,17 @@ static const rs_driver driver = {.on_deadlock = on_deadlock, .stack = stack, .ou
 static void drive(rsm_machine *machine) {
     RSM_EACH_PART(opened, machine->mrb, machine);
     machine->root.raises = mrb_nil_value();
-    rs_machine_drive(&machine->engine, &driver, machine, &machine->root);
-    rsm_strand_named(machine, &machine->root, machine->engine.root);
+    rs_machine_drive(machine->engine, &driver, machine, &machine->root);
+    rsm_strand_named(machine, &machine->root, rs_root_id(machine->engine));
     machine->thread = pthread_self();
     machine->open = true;
 }
 
 void rsm_machine_open(mrb_state *mrb, rsm_machine *machine, const rs_backend *backend, const rs_options *options) {
-    int error = rs_machine_open(&machine->engine, backend, options);
+    int error = rs_machine_open(machine->engine, backend, options);
     if (error) {
         mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "a machine on %s cannot be opened: %s %s", backend->name,
-                   strerror(-error), machine->engine.refusal_text);
+                   strerror(-error), rs_refusal_text(machine->engine));
     }
     drive(machine);
 }
@@ -91,7 +91,7 @@ static void open_engine(mrb_state *mrb, rsm_machine *machine) {
     const rs_options options = rs_default_options();
     if (name) {
         rsm_machine_open(mrb, machine, backend_of(mrb, name), &options);
-    } else if (rs_machine_open(&machine->engine, &rs_backend_uring, &options) == 0) {
+    } else if (rs_machine_open(machine->engine, &rs_backend_uring, &options) == 0) {
         drive(machine);
     } else {
         rsm_machine_open(mrb, machine, &rs_backend_epoll, &options);
@@ -113,7 +113,7 @@ void rsm_machine_make_current(mrb_state *mrb, rsm_machine *machine) {
 
 /* A ring answers the thread that has opened it, and no other; it may be closed by any. */
 static bool answers_here(const rsm_machine *machine) {
-    return machine->engine.backend != &rs_backend_uring || pthread_equal(machine->thread, pthread_self());
+    return rs_backend_of(machine->engine) != &rs_backend_uring || pthread_equal(machine->thread, pthread_self());
 }
 
 static void check_thread(mrb_state *mrb, const rsm_machine *machine) {
@@ -145,7 +145,7 @@ static rsm_machine *outside(mrb_state *mrb, const rsm_machine *machine) {
 
 rsm_machine *rsm_machine_of_system(mrb_state *mrb) {
     rsm_machine *machine = current(mrb);
-    while (machine && machine->open && rs_is_simulated(&machine->engine)) machine = outside(mrb, machine);
+    while (machine && machine->open && rs_is_simulated(machine->engine)) machine = outside(mrb, machine);
     return machine && machine->open && answers_here(machine) ? machine : NULL;
 }
 
@@ -155,6 +155,11 @@ rsm_machine *rsm_machine_new(mrb_state *mrb) {
     static _Atomic uint64_t made;
     rsm_machine *machine = mrb_calloc(mrb, 1, rsm_machine_bytes);
     machine->mrb = mrb;
+    machine->engine = rs_machine_new();
+    if (!machine->engine) {
+        mrb_free(mrb, machine);
+        mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
+    }
     machine->number = atomic_fetch_add(&made, 1);
     machine->root_context = mrb->root_c;
     machine->self = mrb_obj_value(mrb_data_object_alloc(mrb, rsm_class(mrb, "Machine"), machine, &machine_type));
@@ -173,8 +178,8 @@ rsm_machine *rsm_machine_new(mrb_state *mrb) {
 void rsm_machine_close(rsm_machine *machine) {
     if (!machine->open) return;
     RSM_EACH_PART(ends, machine);
-    rs_machine_leave(&machine->engine);
-    rs_machine_close(&machine->engine);
+    rs_machine_leave(machine->engine);
+    rs_machine_close(machine->engine);
     RSM_EACH_PART(closed, machine);
     machine->open = false;
 }
@@ -190,11 +195,11 @@ void rsm_close_machines(mrb_state *mrb) {
 static mrb_value module_machine(mrb_state *mrb, mrb_value self) { return rsm_machine_of(mrb)->self; }
 
 static mrb_value machine_backend(mrb_state *mrb, mrb_value self) {
-    return mrb_symbol_value(mrb_intern_cstr(mrb, rsm_machine_of(mrb)->engine.backend->name));
+    return mrb_symbol_value(mrb_intern_cstr(mrb, rs_backend_of(rsm_machine_of(mrb)->engine)->name));
 }
 
 static mrb_value machine_now(mrb_state *mrb, mrb_value self) {
-    return mrb_float_value(mrb, (mrb_float)rs_now(&rsm_machine_of(mrb)->engine) / 1e9);
+    return mrb_float_value(mrb, (mrb_float)rs_now(rsm_machine_of(mrb)->engine) / 1e9);
 }
 
 typedef struct {
@@ -211,7 +216,7 @@ static void put_metric(void *context, const char *name, uint64_t value) {
 static mrb_value machine_metrics(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     metrics_of metrics = {mrb, mrb_hash_new(mrb)};
-    rs_metrics_each(&machine->engine, put_metric, &metrics);
+    rs_metrics_each(machine->engine, put_metric, &metrics);
     put_metric(&metrics, "idle_fibers", (uint64_t)rsm_workers_len(&machine->workers));
     return metrics.hash;
 }

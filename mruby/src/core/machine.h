@@ -56,7 +56,7 @@ struct rsm_strand {
 #define RSM_MEMO(type, strand) ((type *)(void *)(strand)->memo)
 
 struct rsm_machine {
-    rs_machine engine;
+    rs_machine *engine;
     mrb_state *mrb;
     rsm_strand root;
     bool open;

@@ -10,12 +10,12 @@ void rsm_deliver(mrb_state *mrb, rsm_machine *machine, rs_strand *engine, mrb_va
         mrb_gc_register(mrb, strand->raises);
     }
     mrb_ary_push(mrb, strand->raises, error);
-    if (first) rs_interrupt_first(&machine->engine, engine);
-    else rs_interrupt(&machine->engine, engine);
+    if (first) rs_interrupt_first(machine->engine, engine);
+    else rs_interrupt(machine->engine, engine);
 }
 
 static void taken(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
-    rs_take_interrupt(rs_running(&machine->engine));
+    rs_take_interrupt(rs_running(machine->engine));
     if (RARRAY_LEN(strand->raises) > 0) return;
     mrb_gc_unregister(mrb, strand->raises);
     strand->raises = mrb_nil_value();
@@ -40,7 +40,7 @@ static mrb_value take_interrupt(mrb_state *mrb, rsm_machine *machine) {
 }
 
 mrb_value rsm_wake_error(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind) {
-    if (kind == RS_WAKE_CANCEL) rs_cancellation_met(&machine->engine);
+    if (kind == RS_WAKE_CANCEL) rs_cancellation_met(machine->engine);
     switch (kind) {
     case RS_WAKE_VALUE: return mrb_nil_value();
     case RS_WAKE_TIMEOUT: return rsm_error(mrb, "TimeoutError", "timed out");
@@ -57,6 +57,6 @@ void rsm_raise_wake(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind) {
 
 void rsm_raise_result(mrb_state *mrb, rsm_machine *machine, mrb_value error) {
     bool terminated = mrb_obj_is_kind_of(mrb, error, machine->terminated_class);
-    if (terminated && rs_refusal(&machine->engine, 0) == RS_WAKE_CANCEL) rsm_raise_wake(mrb, machine, RS_WAKE_CANCEL);
+    if (terminated && rs_refusal(machine->engine, 0) == RS_WAKE_CANCEL) rsm_raise_wake(mrb, machine, RS_WAKE_CANCEL);
     mrb_exc_raise(mrb, error);
 }

@@ -20,7 +20,7 @@ static bool is_open(mrb_state *mrb, const rsm_scope *scope) {
 }
 
 static void forget_children(rsm_machine *machine, const rsm_scope *scope) {
-    RS_EACH_STRAND(&machine->engine.strands, strand) {
+    RS_EACH_STRAND(rs_strands_of(machine->engine), strand) {
         rsm_strand *child = strand->user;
         if (!child->has_work && child->scope == scope) child->scope = NULL;
     }
@@ -37,7 +37,7 @@ static void scope_free(mrb_state *mrb, void *data) {
     rsm_scope *scope = data;
     if (scope->machine) {
         if (scope->children > 0) forget_children(scope->machine, scope);
-        rs_scope_close(&scope->machine->engine, &scope->engine);
+        rs_scope_close(scope->machine->engine, &scope->engine);
         leave_machine(scope);
     }
     mrb_free(mrb, scope);
@@ -76,8 +76,8 @@ static mrb_value machine_open_scope(mrb_state *mrb, mrb_value self) {
     int64_t deadline_ns = rsm_deadline(mrb, machine, deadline, is_limit ? "timeout" : "deadline");
     rsm_scope *scope = mrb_calloc(mrb, 1, sizeof(*scope));
     scope->object = mrb_data_object_alloc(mrb, rsm_class(mrb, "Scope"), scope, &scope_type);
-    if (!rs_reserve_timer(&machine->engine)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
-    rs_scope_open(&machine->engine, &scope->engine, deadline_ns, shield);
+    if (!rs_reserve_timer(machine->engine)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
+    rs_scope_open(machine->engine, &scope->engine, deadline_ns, shield);
     scope->machine = machine;
     data_of(machine)->scopes++;
     mrb_value object = mrb_obj_value(scope->object);
@@ -103,12 +103,12 @@ void rsm_scope_child_ended(mrb_state *mrb, rsm_machine *machine, rsm_scope *scop
     if (child->outcome == RSM_CANCELLED) scope->cut_children = true;
     if (child->outcome != RSM_FAILED || !is_open(mrb, scope)) return;
     take_error(mrb, scope, error);
-    rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    rs_scope_cancel(machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
 }
 
 static mrb_value scope_cancel(mrb_state *mrb, mrb_value self) {
     rsm_scope *scope = get(mrb, self);
-    if (is_open(mrb, scope)) rs_scope_cancel(&rsm_machine_of(mrb)->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    if (is_open(mrb, scope)) rs_scope_cancel(rsm_machine_of(mrb)->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     return mrb_nil_value();
 }
 
@@ -124,11 +124,11 @@ static mrb_value scope_wait(mrb_state *mrb, mrb_value self) {
     rsm_scope *scope = get(mrb, self);
     if (!is_open(mrb, scope) || scope->engine.live == 0) return mrb_nil_value();
     rsm_check_boundary(mrb);
-    rs_strand *running = rs_running(&machine->engine);
-    if (rs_park_begin(&machine->engine, RS_WAIT_SCOPE, shielded ? RS_PARK_SHIELDED : 0, RS_NEVER) == 0) {
-        return rsm_wake_error(mrb, machine, machine->engine.refusal);
+    rs_strand *running = rs_running(machine->engine);
+    if (rs_park_begin(machine->engine, RS_WAIT_SCOPE, shielded ? RS_PARK_SHIELDED : 0, RS_NEVER) == 0) {
+        return rsm_wake_error(mrb, machine, rs_refused(machine->engine));
     }
-    rs_list_append(&machine->engine, &scope->engine.waiters, running, 0);
+    rs_list_append(machine->engine, &scope->engine.waiters, running, 0);
     return rsm_park(mrb, machine, running->user, after_children);
 }
 
@@ -138,7 +138,7 @@ static mrb_value scope_close(mrb_state *mrb, mrb_value self) {
     rsm_scope *scope = get(mrb, self);
     if (!is_open(mrb, scope)) return mrb_false_value();
     bool answers = rs_scope_answers(&scope->engine);
-    rs_scope_close(&machine->engine, &scope->engine);
+    rs_scope_close(machine->engine, &scope->engine);
     if (scope->children == 0) leave_machine(scope);
     return mrb_bool_value(!answers);
 }

@@ -50,9 +50,9 @@ static mrb_value simulation_open(mrb_state *mrb, mrb_value self) {
 static mrb_value simulation_close(mrb_state *mrb, mrb_value self) {
     mrb_value object = mrb_get_arg1(mrb);
     rsm_machine *machine = get(mrb, object);
-    rs_machine *engine = &machine->engine;
+    rs_machine *engine = machine->engine;
     mrb_value known[] = {mrb_float_value(mrb, (mrb_float)rs_now(engine) / 1e9),
-                         mrb_int_value(mrb, (mrb_int)(engine->trace.hash & MRB_INT_MAX)),
+                         mrb_int_value(mrb, (mrb_int)(rs_trace_hash(engine) & MRB_INT_MAX)),
                          rsm_integer(mrb, rs_sim_open_descriptors(engine))};
     rsm_machine_close(machine);
     rsm_machine_make_current(mrb, get(mrb, mrb_iv_get(mrb, object, mrb_intern_lit(mrb, "outer"))));

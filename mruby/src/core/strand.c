@@ -9,7 +9,7 @@ static rsm_strand *get(mrb_state *mrb, mrb_value handle) { return mrb_data_get_p
 
 /* NULL: it has ended, or is another machine's. */
 static rs_strand *find(const rsm_machine *machine, const rsm_strand *strand) {
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), strand->id);
     return engine && engine->user == strand ? engine : NULL;
 }
 
@@ -21,7 +21,7 @@ static mrb_value spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mr
     rsm_strand *strand = mrb_calloc(mrb, 1, sizeof(*strand));
     struct RData *data = mrb_data_object_alloc(mrb, machine->strand_class, strand, &strand_type);
     mrb_value handle = mrb_obj_value(data);
-    rs_strand *engine = rs_spawn(&machine->engine, scope ? &scope->engine : rsm_run_scope(machine), strand);
+    rs_strand *engine = rs_spawn(machine->engine, scope ? &scope->engine : rsm_run_scope(machine), strand);
     if (!engine) mrb_raise(mrb, rsm_class(mrb, "LimitError"), "no room for one more strand");
     rsm_strand_named(machine, strand, rs_strand_id(engine));
     strand->scope = scope;
@@ -85,7 +85,7 @@ static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
     rsm_workers_put(mrb, &machine->workers, rsm_kept(strand, RSM_KEPT_FIBER));
     rsm_workers_shrink(mrb, &machine->workers);
     rsm_forget_kept(strand);
-    rs_finish(&machine->engine);
+    rs_finish(machine->engine);
     if (strand->has_work) rsm_the_work->gone(machine, strand);
     else if (strand->scope) rsm_scope_child_ended(mrb, machine, strand->scope, strand, error);
     clear_stack(mrb);
@@ -116,10 +116,10 @@ static mrb_value strand_await(mrb_state *mrb, mrb_value self) {
     if (strand->outcome != RSM_LIVES) return outcome(mrb, machine, strand, self);
     if (strand == me) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "a strand cannot wait for its own end");
     rsm_check_boundary(mrb);
-    rs_strand *engine = find(machine, strand), *running = rs_running(&machine->engine);
+    rs_strand *engine = find(machine, strand), *running = rs_running(machine->engine);
     if (!engine) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "the strand belongs to another machine");
-    if (rs_park_begin(&machine->engine, RS_WAIT_JOIN, 0, RS_NEVER) == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
-    rs_list_append(&machine->engine, &engine->joiners, running, 0);
+    if (rs_park_begin(machine->engine, RS_WAIT_JOIN, 0, RS_NEVER) == 0) rsm_raise_wake(mrb, machine, rs_refused(machine->engine));
+    rs_list_append(machine->engine, &engine->joiners, running, 0);
     *RSM_MEMO(const rsm_strand *, me) = strand;
     return rsm_park(mrb, machine, me, after_join);
 }
@@ -137,7 +137,7 @@ static mrb_value machine_terminate(mrb_state *mrb, mrb_value self) {
         mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "terminate: expected a Strand, got %!v", handle);
     }
     rs_strand *engine = find(machine, get(mrb, handle));
-    if (engine) rs_scope_cancel(&machine->engine, &engine->own, RS_CANCELLED_BY_CALL);
+    if (engine) rs_scope_cancel(machine->engine, &engine->own, RS_CANCELLED_BY_CALL);
     return mrb_nil_value();
 }
 

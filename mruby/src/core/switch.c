@@ -63,19 +63,19 @@ static mrb_value go_on(mrb_state *mrb, rsm_machine *machine, rs_strand *next) {
     if (RS_UNLIKELY(!strand->context)) return begin(mrb, machine, next);
     switch_to(mrb, strand->context);
     int64_t result = 0;
-    rs_wake_kind kind = rs_park_end(&machine->engine, &result);
+    rs_wake_kind kind = rs_park_end(machine->engine, &result);
     return strand->epilogue(mrb, machine, strand, kind, result);
 }
 
 static void idle(mrb_state *mrb, rsm_machine *machine, rs_decision decision) {
     rsm_workers_shrink(mrb, &machine->workers);
-    if (decision.verdict == RS_SLEEP) rs_sleep(&machine->engine, decision.deadline_ns);
-    else if (!rs_break_deadlock(&machine->engine)) rs_sleep(&machine->engine, RS_NEVER);
+    if (decision.verdict == RS_SLEEP) rs_sleep(machine->engine, decision.deadline_ns);
+    else if (!rs_break_deadlock(machine->engine)) rs_sleep(machine->engine, RS_NEVER);
 }
 
 mrb_value rsm_next(mrb_state *mrb, rsm_machine *machine) {
     for (;;) {
-        rs_decision decision = rs_next(&machine->engine);
+        rs_decision decision = rs_next(machine->engine);
         if (RS_LIKELY(decision.verdict == RS_RUN)) return go_on(mrb, machine, decision.strand);
         idle(mrb, machine, decision);
     }

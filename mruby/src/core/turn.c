@@ -6,7 +6,7 @@ rsm_machine *rsm_machine_for_op(mrb_state *mrb) {
     rsm_strand *me = rsm_running(machine);
     if (RS_UNLIKELY(me->turn_ended)) {
         me->turn_ended = false;
-        rsm_raise_wake(mrb, machine, rs_turn_refusal(&machine->engine));
+        rsm_raise_wake(mrb, machine, rs_turn_refusal(machine->engine));
     }
     return machine;
 }
@@ -21,6 +21,6 @@ static mrb_value after_turn(mrb_state *mrb, rsm_machine *machine, rsm_strand *st
 mrb_value rsm_end_turn(mrb_state *mrb, rsm_machine *machine, mrb_value value) {
     rsm_strand *me = rsm_running(machine);
     mrb->c->ci->stack[0] = value;
-    rs_yield(&machine->engine);
+    rs_yield(machine->engine);
     return rsm_park(mrb, machine, me, after_turn);
 }

@@ -13,7 +13,7 @@ mrb_value rsm_end_turn(mrb_state *mrb, rsm_machine *machine, mrb_value value);
 
 /* An op has succeeded at once with that value. When the strand's turn is over, the others run before it is returned. */
 static inline mrb_value rsm_after_inline(mrb_state *mrb, rsm_machine *machine, mrb_value value) {
-    return RS_LIKELY(!rs_turn_ends(&machine->engine)) ? value : rsm_end_turn(mrb, machine, value);
+    return RS_LIKELY(!rs_turn_ends(machine->engine)) ? value : rsm_end_turn(mrb, machine, value);
 }
 
 #endif

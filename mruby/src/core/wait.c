@@ -6,16 +6,16 @@
 
 /* It ends by itself: its time is up, or somebody wakes it. Anything else is raised. */
 static mrb_value after_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
-    if (RS_UNLIKELY(rs_was_resumed(&machine->engine, kind))) return rsm_take_resume_value(mrb, machine, strand);
+    if (RS_UNLIKELY(rs_was_resumed(machine->engine, kind))) return rsm_take_resume_value(mrb, machine, strand);
     if (RS_UNLIKELY(kind != RS_WAKE_TIMEOUT)) rsm_raise_wake(mrb, machine, kind);
     return mrb_true_value();
 }
 
 static mrb_value give_way(mrb_state *mrb, rsm_machine *machine, bool resumable) {
-    rs_strand *running = rs_running(&machine->engine);
-    rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
-    if (resumable) rs_make_resumable(running, rs_next_ticket(&machine->engine));
-    rs_yield(&machine->engine);
+    rs_strand *running = rs_running(machine->engine);
+    rsm_raise_wake(mrb, machine, rs_refusal(machine->engine, 0));
+    if (resumable) rs_make_resumable(running, rs_next_ticket(machine->engine));
+    rs_yield(machine->engine);
     return rsm_park(mrb, machine, running->user, after_wait);
 }
 
@@ -53,7 +53,7 @@ int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds, co
     if (mrb_nil_p(seconds)) return RS_NEVER;
     mrb_float number = seconds_of(mrb, seconds, what);
     int64_t span_ns = number < 9e9 ? (int64_t)(number * 1e9) : RS_NEVER;
-    return rs_deadline_after(rs_now(&machine->engine), span_ns);
+    return rs_deadline_after(rs_now(machine->engine), span_ns);
 }
 
 /* 0 or less: until the next turn. `resumable`: it is Kernel#wait, which Evaluation#resume! may end. */
@@ -62,9 +62,9 @@ static mrb_value wait_for(mrb_state *mrb, mrb_value seconds, bool resumable) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_check_boundary(mrb);
     if (seconds_of(mrb, seconds, what) == 0) return give_way(mrb, machine, resumable);
-    rs_strand *running = rs_running(&machine->engine);
-    uint64_t ticket = rs_park_begin(&machine->engine, RS_WAIT_SLEEP, 0, rsm_deadline(mrb, machine, seconds, what));
-    if (ticket == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
+    rs_strand *running = rs_running(machine->engine);
+    uint64_t ticket = rs_park_begin(machine->engine, RS_WAIT_SLEEP, 0, rsm_deadline(mrb, machine, seconds, what));
+    if (ticket == 0) rsm_raise_wake(mrb, machine, rs_refused(machine->engine));
     if (resumable) rs_make_resumable(running, ticket);
     return rsm_park(mrb, machine, running->user, after_wait);
 }
@@ -82,12 +82,12 @@ static mrb_value machine_sleep(mrb_state *mrb, mrb_value self) { return wait_for
 mrb_value rsm_wait_in(mrb_state *mrb, rsm_machine *machine, rs_list *list, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns,
                       rsm_epilogue epilogue) {
     rsm_check_boundary(mrb);
-    rs_strand *running = rs_running(&machine->engine);
+    rs_strand *running = rs_running(machine->engine);
     rsm_strand *me = running->user;
-    if (RS_UNLIKELY(rs_park_begin(&machine->engine, wait, flags, deadline_ns) == 0)) {
-        return epilogue(mrb, machine, me, machine->engine.refusal, 0);
+    if (RS_UNLIKELY(rs_park_begin(machine->engine, wait, flags, deadline_ns) == 0)) {
+        return epilogue(mrb, machine, me, rs_refused(machine->engine), 0);
     }
-    rs_list_append(&machine->engine, list, running, 0);
+    rs_list_append(machine->engine, list, running, 0);
     return rsm_park(mrb, machine, me, epilogue);
 }
 

@@ -23,7 +23,7 @@ mrb_value rsm_read(mrb_state *mrb, int fd, mrb_value len, int64_t offset) {
     char here[READ_MAX];
     rs_request request = {.kind = offset < 0 ? RS_OP_READ : RS_OP_PREAD, .fd = fd,
                           .transfer = {.address = here, .len = most < READ_MAX ? most : READ_MAX, .offset = offset}};
-    int64_t result = rs_try(&machine->engine, &request);
+    int64_t result = rs_try(machine->engine, &request);
     if (result != -EAGAIN) return rsm_answer_inline(mrb, machine, &request, result, answer_bytes);
     request.transfer.address = NULL;
     request.options = RS_REQUEST_ANY_BUFFER;
@@ -44,7 +44,7 @@ mrb_value rsm_write(mrb_state *mrb, int fd, mrb_value bytes, int64_t offset, uin
     if (len == 0) return mrb_fixnum_value(0);
     rs_request request = {.kind = offset < 0 ? RS_OP_WRITE : RS_OP_PWRITE, .fd = fd,
                           .transfer = {.address = RSTRING_PTR(bytes), .len = len, .offset = offset}};
-    int64_t result = rs_try(&machine->engine, &request);
+    int64_t result = rs_try(machine->engine, &request);
     bool ends = result < 0 ? result != -EAGAIN : !(options & RS_REQUEST_ALL) || (uint64_t)result == len;
     if (RS_LIKELY(ends)) return rsm_answer_inline(mrb, machine, &request, result, answer_count);
     own_rest(mrb, &request, result);
@@ -70,7 +70,7 @@ static mrb_value stream_pread(mrb_state *mrb, mrb_value self) {
 static mrb_value after_write(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
     rsm_stream *stream = rsm_stream_of(mrb, mrb->c->ci->stack[0]);
     stream->writing = false;
-    rs_list_wake_all(&machine->engine, &stream->writers, 0);
+    rs_list_wake_all(machine->engine, &stream->writers, 0);
     return rsm_after_op(mrb, machine, strand, kind, result);
 }
 
@@ -96,7 +96,7 @@ static mrb_value stream_pwrite(mrb_state *mrb, mrb_value self) {
 static mrb_value stream_fsync(mrb_state *mrb, mrb_value self) {
     rs_request request = {.kind = RS_OP_FSYNC, .fd = rsm_stream_fd(mrb, self)};
     rsm_machine *machine = rsm_machine_for_op(mrb);
-    rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
+    rsm_raise_wake(mrb, machine, rs_refusal(machine->engine, 0));
     return rsm_wait_for(mrb, machine, &request, &(rsm_op_wait){.answer = rsm_answer_nil, .flags = RS_PARK_SHIELDED});
 }
 

@@ -32,7 +32,7 @@ static mrb_value described(mrb_state *mrb, const rs_request *request) {
 
 /* How it was opened, if it is open; negative: it is not. */
 static int mode_of(const rsm_machine *machine, int fd) {
-    return rs_is_simulated(&machine->engine) ? rs_sim_mode(&machine->engine, fd) : fcntl(fd, F_GETFL);
+    return rs_is_simulated(machine->engine) ? rs_sim_mode(machine->engine, fd) : fcntl(fd, F_GETFL);
 }
 
 /* The method that runs is one of an IO. */
@@ -47,7 +47,7 @@ void rsm_fail_closed(mrb_state *mrb, const rs_request *request) {
 }
 
 static mrb_noreturn void refuse_descriptor(mrb_state *mrb, rsm_machine *machine, const rs_request *request, const char *what) {
-    int fd = request->fd, mode = rs_descriptor_is_closing(machine->engine.descriptors, fd) ? -1 : mode_of(machine, fd);
+    int fd = request->fd, mode = rs_descriptor_is_closing(rs_descriptors_of(machine->engine), fd) ? -1 : mode_of(machine, fd);
     if (mode < 0) rsm_fail_closed(mrb, request);
     mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "%s: descriptor %d is open for %s only", what, fd,
                (mode & O_ACCMODE) == O_WRONLY ? "writing" : "reading");
@@ -57,7 +57,7 @@ void rsm_fail(mrb_state *mrb, rsm_machine *machine, int64_t result, const rs_req
     const char *what = rs_request_traits(request)->name;
     switch (result) {
     case RS_NO_MEMORY: mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
-    case RS_LOST: mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "%s: %s", what, machine->engine.refusal_text);
+    case RS_LOST: mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "%s: %s", what, rs_refusal_text(machine->engine));
     case -EBADF: refuse_descriptor(mrb, machine, request, what);
     case -ENOTSOCK:
     case -EOPNOTSUPP: mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "%s: not supported on descriptor %d", what, request->fd);

@@ -18,11 +18,11 @@ static void find_names(mrb_state *mrb, rsm_machine *machine) { data_of(machine)-
 /* The program may have closed the number, and opened another of that number, without the machine. */
 static int number_of(mrb_state *mrb, mrb_value number) {
     int fd = (int)rsm_int_arg(mrb, number, 0, RS_DESCRIPTORS_MAX - 1, "a descriptor");
-    rs_machine *engine = &rsm_machine_of(mrb)->engine;
+    rs_machine *engine = rsm_machine_of(mrb)->engine;
     if (rs_is_simulated(engine)) {
         mrb_raise(mrb, rsm_class(mrb, "UsageError"), "a simulated machine knows only the descriptors that it made, as a Stream");
     }
-    rs_descriptor_forget(engine->descriptors, fd);
+    rs_descriptor_forget(rs_descriptors_of(engine), fd);
     return fd;
 }
 
@@ -75,24 +75,24 @@ static void define_methods(mrb_state *mrb, struct RClass *module) {
 static mrb_value module_closing(mrb_state *mrb, mrb_value self) {
     int fd = (int)mrb_integer(mrb_get_arg1(mrb));
     rsm_machine *machine = rsm_machine_of_system(mrb);
-    if (!machine || !rs_descriptor_has_ops(machine->engine.descriptors, fd)) return mrb_false_value();
+    if (!machine || !rs_descriptor_has_ops(rs_descriptors_of(machine->engine), fd)) return mrb_false_value();
     if (machine != rsm_machine_of(mrb)) {
         mrb_raise(mrb, rsm_class(mrb, "UsageError"), "close: strands wait for it of the machine outside, which stands still");
     }
     rsm_check_boundary(mrb);
-    rs_machine *engine = &machine->engine;
+    rs_machine *engine = machine->engine;
     rs_descriptor_close_begin(engine, fd); /* or another strand has done it */
     if (rs_descriptor_closing(engine, fd) == 0) return mrb_false_value();
-    return rsm_wait_in(mrb, machine, rs_descriptor_closers(engine->descriptors), RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, rsm_after_ops_on_it);
+    return rsm_wait_in(mrb, machine, rs_descriptor_closers(rs_descriptors_of(engine)), RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, rsm_after_ops_on_it);
 }
 
 /* The number is free. */
 static mrb_value module_closed(mrb_state *mrb, mrb_value self) {
     int fd = (int)mrb_integer(mrb_get_arg1(mrb));
     rsm_machine *machine = rsm_machine_of_system(mrb);
-    if (!machine || !rs_descriptor_is_closing(machine->engine.descriptors, fd)) return mrb_nil_value();
-    rs_descriptor_drop(&machine->engine, fd);
-    rs_descriptor_close_end(&machine->engine, fd);
+    if (!machine || !rs_descriptor_is_closing(rs_descriptors_of(machine->engine), fd)) return mrb_nil_value();
+    rs_descriptor_drop(machine->engine, fd);
+    rs_descriptor_close_end(machine->engine, fd);
     return mrb_nil_value();
 }
 

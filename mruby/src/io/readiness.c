@@ -35,9 +35,9 @@ static mrb_value answer_true(mrb_state *mrb, rsm_machine *machine, const rs_requ
 
 /* Its time is up: the first argument says what is returned then. */
 static mrb_value after_poll(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
-    bool resumed = rs_was_resumed(&machine->engine, kind);
+    bool resumed = rs_was_resumed(machine->engine, kind);
     if (!resumed && kind != RS_WAKE_TIMEOUT) return rsm_after_op(mrb, machine, strand, kind, result);
-    rs_op_end(&machine->engine, RSM_MEMO(rsm_op_memo, strand)->op);
+    rs_op_end(machine->engine, RSM_MEMO(rsm_op_memo, strand)->op);
     return resumed ? rsm_take_resume_value(mrb, machine, strand) : mrb->c->ci->stack[1];
 }
 
@@ -45,7 +45,7 @@ mrb_value rsm_poll(mrb_state *mrb, int fd, uint32_t events, mrb_value within) {
     rsm_machine *machine = rsm_machine_for_op(mrb);
     int64_t deadline_ns = rsm_deadline(mrb, machine, within, "within");
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
-    int64_t result = rs_try(&machine->engine, &request);
+    int64_t result = rs_try(machine->engine, &request);
     if (RS_LIKELY(result >= 0)) return rsm_after_inline(mrb, machine, mrb_true_value());
     if (result != -EAGAIN) return rsm_answer_inline(mrb, machine, &request, result, answer_true);
     rsm_op_wait how = {.answer = answer_true, .epilogue = after_poll, .deadline_ns = deadline_ns, .resumable = true};

@@ -32,13 +32,13 @@ static mrb_value answer_of(mrb_state *mrb, void *argument) {
 
 /* There was no memory for the object that would have had it. */
 static void discard_made(const ended *e) {
-    const rs_platform *platform = rs_platform_of(&e->machine->engine);
+    const rs_platform *platform = rs_platform_of(e->machine->engine);
     switch (rs_request_traits(e->request)->makes) {
     case RS_MAKES_NOTHING: return;
     case RS_MAKES_PAIR:
-        for (int i = 0; i < 2; i++) platform->discard(&e->machine->engine, ((int *)e->request->owned)[i]);
+        for (int i = 0; i < 2; i++) platform->discard(e->machine->engine, ((int *)e->request->owned)[i]);
         return;
-    default: platform->discard(&e->machine->engine, (int)e->result);
+    default: platform->discard(e->machine->engine, (int)e->result);
     }
 }
 
@@ -73,19 +73,19 @@ mrb_value rsm_after_op(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand,
         ended e = {machine, &op->request, result, memo->answer, .closed = op->closing && result == -EBADF};
         value = answer_safely(mrb, e, &failed);
     }
-    rs_op_end(&machine->engine, memo->op);
+    rs_op_end(machine->engine, memo->op);
     if (RS_UNLIKELY(failed)) mrb_exc_raise(mrb, value);
     rsm_raise_wake(mrb, machine, kind);
     return value;
 }
 
 mrb_value rsm_wait_for(mrb_state *mrb, rsm_machine *machine, const rs_request *request, const rsm_op_wait *how) {
-    rs_strand *running = rs_running(&machine->engine);
+    rs_strand *running = rs_running(machine->engine);
     rsm_strand *me = running->user;
-    rs_op *op = rs_op_start(&machine->engine, request, how->flags, how->deadline_ns ? how->deadline_ns : RS_NEVER);
+    rs_op *op = rs_op_start(machine->engine, request, how->flags, how->deadline_ns ? how->deadline_ns : RS_NEVER);
     if (RS_UNLIKELY(!op)) {
         free(request->owned);
-        rsm_raise_wake(mrb, machine, machine->engine.refusal);
+        rsm_raise_wake(mrb, machine, rs_refused(machine->engine));
     }
     *RSM_MEMO(rsm_op_memo, me) = (rsm_op_memo){.op = op, .answer = how->answer};
     if (how->waits) *how->waits = true;
@@ -94,7 +94,7 @@ mrb_value rsm_wait_for(mrb_state *mrb, rsm_machine *machine, const rs_request *r
 }
 
 mrb_value rsm_perform(mrb_state *mrb, rsm_machine *machine, const rs_request *request, rsm_answer answer) {
-    int64_t result = rs_try(&machine->engine, request);
+    int64_t result = rs_try(machine->engine, request);
     if (result == -EAGAIN) return rsm_wait_for(mrb, machine, request, &(rsm_op_wait){.answer = answer});
     return rsm_answer_inline(mrb, machine, request, result, answer);
 }

@@ -27,7 +27,7 @@ static mrb_value machine_resolve(mrb_state *mrb, mrb_value self) {
     rsm_address digits;
     if (rsm_parse_digits(host, 0, &digits)) return mrb_ary_new_from_values(mrb, 1, &name);
     rsm_machine *machine = rsm_machine_for_op(mrb);
-    if (rs_is_simulated(&machine->engine)) {
+    if (rs_is_simulated(machine->engine)) {
         mrb_raise(mrb, rsm_class(mrb, "UnsupportedError"), "resolve: a simulated machine knows no names; use an address");
     }
     rs_lookup *lookup = rsm_owned(mrb, sizeof(*lookup));
@@ -49,7 +49,7 @@ static mrb_value machine_socket(mrb_state *mrb, mrb_value self) {
 /* It has them or not, and works either way; nothing simulated has any. */
 static void set_option(const rsm_machine *machine, int fd, int level, int name) {
     int on = 1;
-    if (!rs_is_simulated(&machine->engine)) setsockopt(fd, level, name, &on, sizeof(on));
+    if (!rs_is_simulated(machine->engine)) setsockopt(fd, level, name, &on, sizeof(on));
 }
 
 /* Small messages leave at once. */
@@ -105,7 +105,7 @@ static mrb_value name_of(mrb_state *mrb, mrb_value self, name_call *call, const 
     rsm_machine *machine = rsm_machine_of(mrb);
     int fd = rsm_stream_fd(mrb, self);
     rsm_address is = {.len = sizeof(is.bytes)};
-    bool known = !rs_is_simulated(&machine->engine) && call(fd, (struct sockaddr *)&is.bytes, &is.len) == 0;
+    bool known = !rs_is_simulated(machine->engine) && call(fd, (struct sockaddr *)&is.bytes, &is.len) == 0;
     if (!known) mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "%s: the stream has none", what);
     return rsm_address_parts(mrb, &is.bytes, is.len);
 }

@@ -31,7 +31,7 @@ static void let_go(rsm_stream *stream) {
 
 /* No op is on it. */
 static void close_now(rsm_stream *stream) {
-    rs_machine *engine = &stream->machine->engine;
+    rs_machine *engine = stream->machine->engine;
     int fd = stream->fd;
     let_go(stream);
     rs_platform_of(engine)->discard(engine, fd);
@@ -44,8 +44,8 @@ static void close_now(rsm_stream *stream) {
 static void stream_free(mrb_state *mrb, void *data) {
     rsm_stream *stream = data;
     if (stream && stream->fd >= 0) {
-        rs_machine *engine = &stream->machine->engine;
-        if (rs_is_simulated(engine) || rs_descriptor_has_ops(engine->descriptors, stream->fd)) let_go(stream);
+        rs_machine *engine = stream->machine->engine;
+        if (rs_is_simulated(engine) || rs_descriptor_has_ops(rs_descriptors_of(engine), stream->fd)) let_go(stream);
         else if (stream->closing || rs_descriptor_close_begin(engine, stream->fd)) close_now(stream);
     }
     mrb_free(mrb, stream);
@@ -92,7 +92,7 @@ static void close_all(rsm_machine *machine) {
     RS_EACH_LINKED(&data_of(machine)->streams, rsm_stream, link, stream) {
         int fd = stream->fd;
         let_go(stream);
-        if (!rs_is_simulated(&machine->engine)) close(fd);
+        if (!rs_is_simulated(machine->engine)) close(fd);
     }
 }
 
@@ -132,8 +132,8 @@ mrb_value rsm_after_ops_on_it(mrb_state *mrb, rsm_machine *machine, rsm_strand *
 static mrb_value stream_close(mrb_state *mrb, mrb_value self) {
     rsm_stream *stream = rsm_stream_of(mrb, self);
     if (stream->fd < 0) return mrb_false_value();
-    rs_machine *engine = &stream->machine->engine;
-    if (rs_descriptor_has_ops(engine->descriptors, stream->fd)) rsm_check_boundary(mrb);
+    rs_machine *engine = stream->machine->engine;
+    if (rs_descriptor_has_ops(rs_descriptors_of(engine), stream->fd)) rsm_check_boundary(mrb);
     if (!stream->closing) {
         stream->closing = rs_descriptor_close_begin(engine, stream->fd);
         RS_ASSERT(stream->closing);
@@ -142,7 +142,7 @@ static mrb_value stream_close(mrb_state *mrb, mrb_value self) {
         close_now(stream);
         return mrb_false_value();
     }
-    return rsm_wait_in(mrb, stream->machine, rs_descriptor_closers(engine->descriptors), RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER,
+    return rsm_wait_in(mrb, stream->machine, rs_descriptor_closers(rs_descriptors_of(engine)), RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER,
                        rsm_after_ops_on_it);
 }
 

@@ -166,14 +166,14 @@ static void left(mrb_state *mrb, rsm_machine *machine, mrb_value self) {
     mrb_value cancels = evaluation->cancelled ? mrb_iv_get(mrb, self, CANCELS) : mrb_nil_value();
     if (!mrb_nil_p(cancels)) rsm_undeliver(mrb, machine, rsm_running(machine), cancels);
     evaluation->strand = RS_NO_ID;
-    rs_evaluation_unwound(&machine->engine, &evaluation->engine);
+    rs_evaluation_unwound(machine->engine, &evaluation->engine);
 }
 
 mrb_value rsm_evaluation_ended(mrb_state *mrb, rsm_machine *machine, mrb_value self, mrb_value result) {
     rsm_evaluation *evaluation = get(mrb, self);
     if (!rs_is_concluded(&evaluation->engine)) {
         rsm_force_variable(mrb, self, machine->result_name, result);
-        rs_evaluation_conclude(&machine->engine, &evaluation->engine, 0);
+        rs_evaluation_conclude(machine->engine, &evaluation->engine, 0);
     }
     left(mrb, machine, self);
     return result_of(mrb, machine, self);
@@ -194,8 +194,8 @@ static mrb_value after_unwound(mrb_state *mrb, rsm_machine *machine, rsm_strand 
 /* Whoever has concluded a call goes on before its caller. */
 static mrb_value let_others_go_on(mrb_state *mrb, rsm_machine *machine) {
     rsm_strand *me = rsm_running(machine);
-    rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
-    rs_yield(&machine->engine);
+    rsm_raise_wake(mrb, machine, rs_refusal(machine->engine, 0));
+    rs_yield(machine->engine);
     return rsm_park(mrb, machine, me, after_unwound);
 }
 
@@ -240,20 +240,20 @@ static mrb_value evaluation_conclude_to(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_evaluation *evaluation = get_here(mrb, machine, self);
     refuse_that_of_strand(mrb, evaluation, "use Machine#terminate to end a strand");
-    rs_strand *running = rs_running(&machine->engine), *strand = rs_strand_find(&machine->engine.strands, evaluation->strand);
+    rs_strand *running = rs_running(machine->engine), *strand = rs_strand_find(rs_strands_of(machine->engine), evaluation->strand);
     bool unwinds = evaluation->engine.state == RS_EVALUATION_RUNS && strand && strand != running;
     if (unwinds) rsm_check_boundary(mrb);
     rsm_force_variable(mrb, self, machine->result_name, result);
-    rs_evaluation_conclude_to(&machine->engine, &evaluation->engine, 0, unwinds);
+    rs_evaluation_conclude_to(machine->engine, &evaluation->engine, 0, unwinds);
     if (!unwinds) return mrb_nil_value();
     mrb_value error = rsm_error(mrb, "Cancelled", "cancelled: its evaluation was concluded");
     rsm_force_variable(mrb, self, CANCELS, error);
     evaluation->cancelled = true;
     rsm_deliver(mrb, machine, strand, error, true);
-    if (rs_park_begin(&machine->engine, RS_WAIT_EVALUATION, 0, RS_NEVER) == 0) { /* no rs_await_begin: a resume may not end it */
-        rsm_raise_wake(mrb, machine, machine->engine.refusal);
+    if (rs_park_begin(machine->engine, RS_WAIT_EVALUATION, 0, RS_NEVER) == 0) { /* no rs_await_begin: a resume may not end it */
+        rsm_raise_wake(mrb, machine, rs_refused(machine->engine));
     }
-    rs_list_append(&machine->engine, &evaluation->engine.unwinders, running, 0);
+    rs_list_append(machine->engine, &evaluation->engine.unwinders, running, 0);
     return rsm_park(mrb, machine, running->user, after_unwinding);
 }
 
@@ -263,7 +263,7 @@ static mrb_value evaluation_conclude_to(mrb_state *mrb, mrb_value self) {
 static mrb_value when_passed(mrb_state *mrb) { return mrb->c->ci->stack[2]; }
 
 static bool ended_by_resume(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind) {
-    rs_await_outcome outcome = rs_await_end(&machine->engine, kind);
+    rs_await_outcome outcome = rs_await_end(machine->engine, kind);
     if (RS_UNLIKELY(outcome == RS_AWAIT_RAISES)) rsm_raise_wake(mrb, machine, kind);
     return outcome == RS_AWAIT_RESUMED;
 }
@@ -278,7 +278,7 @@ static mrb_value await(mrb_state *mrb, rsm_machine *machine, rs_list *list, mrb_
     rsm_check_boundary(mrb);
     rsm_strand *me = rsm_running(machine);
     int64_t deadline_ns = rsm_deadline(mrb, machine, within, "within");
-    if (rs_await_begin(&machine->engine, list, deadline_ns) == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
+    if (rs_await_begin(machine->engine, list, deadline_ns) == 0) rsm_raise_wake(mrb, machine, rs_refused(machine->engine));
     return rsm_park(mrb, machine, me, epilogue);
 }
 
@@ -292,7 +292,7 @@ static rsm_evaluation *get_to_await(mrb_state *mrb, const rsm_machine *machine, 
     rsm_evaluation *evaluation = get_here(mrb, machine, self);
     if (rs_is_concluded(&evaluation->engine)) return evaluation;
     refuse_that_of_strand(mrb, evaluation, "it has no result");
-    if (evaluation->strand != rs_strand_id(rs_running(&machine->engine))) return evaluation;
+    if (evaluation->strand != rs_strand_id(rs_running(machine->engine))) return evaluation;
     mrb_raise(mrb, rsm_class(mrb, "UsageError"), "an evaluation cannot wait for its own result, nor for that of one that called it");
 }
 
@@ -333,7 +333,7 @@ static mrb_value machine_await_resume(mrb_state *mrb, mrb_value self) {
 
 /* Its strand, also when it is concluded already and goes on. A call has that of its caller, which says nothing of it then. */
 static rs_id strand_of(mrb_state *mrb, rsm_machine *machine, mrb_value self, const rsm_evaluation *evaluation) {
-    rs_strand *strand = rs_strand_find(&machine->engine.strands, evaluation->strand);
+    rs_strand *strand = rs_strand_find(rs_strands_of(machine->engine), evaluation->strand);
     if (!strand) return RS_NO_ID;
     if (!rs_is_concluded(&evaluation->engine)) return evaluation->strand;
     return mrb_obj_eq(mrb, rsm_kept(strand->user, RSM_KEPT_EVALUATION), self) ? evaluation->strand : RS_NO_ID;
@@ -345,19 +345,19 @@ static mrb_value evaluation_resume(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_evaluation *evaluation = get_here(mrb, machine, self);
     rs_id id = strand_of(mrb, machine, self, evaluation);
-    switch (rs_resume(&machine->engine, id)) {
+    switch (rs_resume(machine->engine, id)) {
     case RS_NOT_WAITING: return mrb_str_new_lit(mrb, "not waiting");
     case RS_ENDED_ALREADY: return mrb_str_new_lit(mrb, "already scheduled");
     case RS_RESUMED: break;
     }
-    rsm_keep(mrb, machine, rs_strand_find(&machine->engine.strands, id)->user, RSM_KEPT_VALUE, value);
+    rsm_keep(mrb, machine, rs_strand_find(rs_strands_of(machine->engine), id)->user, RSM_KEPT_VALUE, value);
     return mrb_nil_value();
 }
 
 static mrb_value evaluation_waiting_p(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_evaluation *evaluation = get_here(mrb, machine, self);
-    return mrb_bool_value(rs_may_resume(&machine->engine, strand_of(mrb, machine, self, evaluation)) == RS_RESUMED);
+    return mrb_bool_value(rs_may_resume(machine->engine, strand_of(mrb, machine, self, evaluation)) == RS_RESUMED);
 }
 
 static mrb_value evaluation_proc(mrb_state *mrb, mrb_value self) { return mrb_iv_get(mrb, self, data_of(rsm_machine_of(mrb))->proc_name); }
@@ -407,7 +407,7 @@ static mrb_value machine_await_fastest(mrb_state *mrb, mrb_value self) {
     }
     fastest *wait = mrb_calloc(mrb, 1, sizeof(*wait) + (size_t)count * sizeof(rs_watch));
     mrb_ary_push(mrb, all, mrb_obj_value(mrb_data_object_alloc(mrb, mrb->object_class, wait, &fastest_type)));
-    rs_selector_open(&machine->engine, &wait->selector);
+    rs_selector_open(machine->engine, &wait->selector);
     for (mrb_int i = 0; i < count; i++) {
         rs_source *source = rs_evaluation_source(&get(mrb, mrb_ary_ref(mrb, all, i))->engine);
         if (!source) {
@@ -418,9 +418,9 @@ static mrb_value machine_await_fastest(mrb_state *mrb, mrb_value self) {
         rs_watch_idle(&wait->watches[i]);
     }
     rsm_strand *me = rsm_running(machine);
-    if (rs_await_begin(&machine->engine, &wait->selector.waiters, rsm_deadline(mrb, machine, within, "within")) == 0) {
+    if (rs_await_begin(machine->engine, &wait->selector.waiters, rsm_deadline(mrb, machine, within, "within")) == 0) {
         rs_selector_close(&wait->selector);
-        rsm_raise_wake(mrb, machine, machine->engine.refusal);
+        rsm_raise_wake(mrb, machine, rs_refused(machine->engine));
     }
     return rsm_park(mrb, machine, me, after_fastest);
 }

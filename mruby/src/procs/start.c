@@ -45,7 +45,7 @@ static void spare(rsm_machine *machine, rsm_strand *strand) {
 
 /* What keeps their memory otherwise is their end. */
 static void spare_those_that_run(rsm_machine *machine) {
-    RS_EACH_STRAND(&machine->engine.strands, engine) {
+    RS_EACH_STRAND(rs_strands_of(machine->engine), engine) {
         rsm_strand *strand = engine->user;
         if (strand->has_work) spare(machine, strand);
     }
@@ -96,11 +96,11 @@ enum { START_PROC, START_BLOCK, START_EVALUATION, START_VALUES };
 #define STARTS_MAX 32768u
 
 static rsm_strand *new_batch(mrb_state *mrb, rsm_machine *machine, rs_scope *scope) {
-    if (!rs_batch_reserve(&machine->engine, 1)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
+    if (!rs_batch_reserve(machine->engine, 1)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
     rsm_reserve_kept(mrb, machine);
     mrb_value starts = mrb_ary_new(mrb);
     rsm_strand *strand = new_strand(mrb, machine);
-    rs_strand *engine = rs_batch_spawn(&machine->engine, scope, strand);
+    rs_strand *engine = rs_batch_spawn(machine->engine, scope, strand);
     if (!engine) no_room(mrb, machine, strand);
     rsm_strand_named(machine, strand, rs_strand_id(engine));
     strand->has_batch = true;
@@ -109,15 +109,15 @@ static rsm_strand *new_batch(mrb_state *mrb, rsm_machine *machine, rs_scope *sco
 }
 
 static rs_strand *engine_of(rsm_machine *machine, const rsm_strand *strand) {
-    return rs_strand_find(&machine->engine.strands, strand->id);
+    return rs_strand_find(rs_strands_of(machine->engine), strand->id);
 }
 
 static void start(mrb_state *mrb, rsm_machine *machine, mrb_value self, mrb_value block, mrb_value evaluation) {
     mrb_value values[START_VALUES] = {[START_PROC] = self, [START_BLOCK] = block, [START_EVALUATION] = evaluation};
     rs_scope *scope = rsm_run_scope(machine);
-    rs_batch *batch = rs_batch_open(&machine->engine, scope);
+    rs_batch *batch = rs_batch_open(machine->engine, scope);
     if (RS_UNLIKELY(batch && batch->len == STARTS_MAX)) batch = NULL;
-    rsm_strand *strand = batch ? rs_strand_find(&machine->engine.strands, batch->strand)->user : new_batch(mrb, machine, scope);
+    rsm_strand *strand = batch ? rs_strand_find(rs_strands_of(machine->engine), batch->strand)->user : new_batch(mrb, machine, scope);
     mrb_value starts = rsm_kept(strand, RSM_KEPT_STARTS);
     for (int i = 0; i < START_VALUES; i++) mrb_ary_push(mrb, starts, values[i]);
     if (!rs_batch_add(batch ? batch : engine_of(machine, strand)->batch)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
@@ -165,7 +165,7 @@ _Static_assert(sizeof(call_memo) <= RSM_MEMO_SIZE, "it fits into a strand");
 
 static mrb_value after_first_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
     const call_memo *memo = RSM_MEMO(call_memo, strand);
-    rs_turn_go_on(&machine->engine, &memo->turn);
+    rs_turn_go_on(machine->engine, &memo->turn);
     rsm_strand *callee = memo->callee;
     if (callee) callee->caller = NULL;
     rsm_raise_wake(mrb, machine, kind);
@@ -178,17 +178,17 @@ static mrb_value proc_call_nonblock(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     mrb_value block = block_of(mrb, machine, self);
     rsm_check_boundary(mrb);
-    rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
+    rsm_raise_wake(mrb, machine, rs_refusal(machine->engine, 0));
     rsm_reserve_kept(mrb, machine);
     rsm_strand *me = rsm_running(machine), *strand = new_strand(mrb, machine);
-    rs_strand *engine = rs_spawn_first(&machine->engine, rsm_run_scope(machine), strand);
+    rs_strand *engine = rs_spawn_first(machine->engine, rsm_run_scope(machine), strand);
     if (!engine) no_room(mrb, machine, strand);
     rsm_strand_named(machine, strand, rs_strand_id(engine));
     rs_strand_awaits_turn(engine);
     rsm_keep(mrb, machine, strand, RSM_KEPT_OBJECT, self);
     rsm_keep(mrb, machine, strand, RSM_KEPT_FIBER, block);
     strand->caller = me;
-    *RSM_MEMO(call_memo, me) = (call_memo){.callee = strand, .turn = rs_turn_pause(&machine->engine)};
+    *RSM_MEMO(call_memo, me) = (call_memo){.callee = strand, .turn = rs_turn_pause(machine->engine)};
     return rsm_run_first(mrb, machine, me, engine, after_first_wait);
 }
 
@@ -203,7 +203,7 @@ static mrb_value begin_start(mrb_state *mrb, rsm_machine *machine, rsm_strand *s
     mrb_value evaluation = values[START_EVALUATION], block = values[START_BLOCK];
     rsm_keep(mrb, machine, strand, RSM_KEPT_OBJECT, values[START_PROC]);
     rsm_keep(mrb, machine, strand, RSM_KEPT_EVALUATION, evaluation);
-    strand->never_ran = rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE;
+    strand->never_ran = rs_refusal(machine->engine, 0) != RS_WAKE_VALUE;
     if (!mrb_nil_p(evaluation)) rsm_evaluation_begin(mrb, evaluation, strand->id);
     return strand->never_ran ? nothing(mrb) : block;
 }
@@ -211,7 +211,7 @@ static mrb_value begin_start(mrb_state *mrb, rsm_machine *machine, rsm_strand *s
 /* Those that were concluded before they began are passed over. */
 static mrb_value next_of_batch(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
     rs_strand *engine = engine_of(machine, strand);
-    while (rs_batch_next(&machine->engine, engine)) {
+    while (rs_batch_next(machine->engine, engine)) {
         mrb_value starts = rsm_kept(strand, RSM_KEPT_STARTS);
         const mrb_value *values = RARRAY_PTR(starts) + START_VALUES * (engine->batch->at - 1);
         mrb_value evaluation = values[START_EVALUATION];
@@ -233,7 +233,7 @@ static void hand_over(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, 
     rs_strand *engine = engine_of(machine, strand);
     rsm_reserve_kept(mrb, machine);
     rsm_strand *other = new_strand(mrb, machine);
-    rs_strand *taker = to(&machine->engine, engine, other);
+    rs_strand *taker = to(machine->engine, engine, other);
     if (taker) {
         rsm_strand_named(machine, other, rs_strand_id(taker));
         other->has_batch = true;
@@ -252,7 +252,7 @@ static void hand_over_rest(mrb_state *mrb, rsm_machine *machine, rsm_strand *str
 
 /* A run that has computed for long ends the turn: strands whose timers are due go before the next run. */
 static mrb_value next_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
-    if (rs_batch_turn_is_over(&machine->engine, engine_of(machine, strand))) {
+    if (rs_batch_turn_is_over(machine->engine, engine_of(machine, strand))) {
         hand_over(mrb, machine, strand, rs_batch_hand_over_in_place);
         if (!strand->has_batch) return mrb_nil_value();
     }
@@ -289,7 +289,7 @@ static mrb_value machine_raised_by_caller_p(mrb_state *mrb, mrb_value self) {
 static mrb_value machine_raise_in_root(mrb_state *mrb, mrb_value self) {
     mrb_value error = mrb_get_arg1(mrb);
     rsm_machine *machine = rsm_machine_of(mrb);
-    rsm_deliver(mrb, machine, rs_root(&machine->engine), error, false);
+    rsm_deliver(mrb, machine, rs_root(machine->engine), error, false);
     return mrb_nil_value();
 }
 

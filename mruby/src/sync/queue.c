@@ -70,8 +70,8 @@ static mrb_value pushed(mrb_state *mrb, mrb_value self, uint64_t index, rs_queue
 
 static mrb_value after_push(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
     mrb_value self = mrb->c->ci->stack[0];
-    uint64_t index = rs_running(&machine->engine)->hand;
-    rs_queue_answer answer = rs_queue_pushed(&machine->engine, &peek(mrb, self)->engine, kind, result);
+    uint64_t index = rs_running(machine->engine)->hand;
+    rs_queue_answer answer = rs_queue_pushed(machine->engine, &peek(mrb, self)->engine, kind, result);
     mrb_value value = pushed(mrb, self, index, answer);
     if (answer == RS_QUEUE_WAITS && kind != RS_WAKE_TIMEOUT) rsm_raise_wake(mrb, machine, kind);
     return value;
@@ -87,11 +87,11 @@ static mrb_value queue_push(mrb_state *mrb, mrb_value self) {
     }
     mrb_value item = mrb_get_argv(mrb)[0];
     uint64_t index = keep(mrb, queue, item);
-    mrb_value value = pushed(mrb, self, index, rs_queue_push(&queue->machine->engine, &queue->engine, index));
+    mrb_value value = pushed(mrb, self, index, rs_queue_push(queue->machine->engine, &queue->engine, index));
     if (RS_LIKELY(!mrb_nil_p(value))) return value;
     if (non_block) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "the queue is full; push without non_block waits for a place");
     rsm_check_boundary(mrb);
-    rs_queue_offer(&queue->machine->engine, keep(mrb, queue, item));
+    rs_queue_offer(queue->machine->engine, keep(mrb, queue, item));
     return rsm_wait_in(mrb, queue->machine, &queue->engine.pushers, RS_WAIT_LIST, 0, deadline_ns, after_push);
 }
 
@@ -100,7 +100,7 @@ static mrb_value queue_push(mrb_state *mrb, mrb_value self) {
 static mrb_value after_pop(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
     rsm_queue *queue = peek(mrb, mrb->c->ci->stack[0]);
     uint64_t index;
-    rs_queue_answer answer = rs_queue_popped(&machine->engine, &queue->engine, kind, result, &index);
+    rs_queue_answer answer = rs_queue_popped(machine->engine, &queue->engine, kind, result, &index);
     if (RS_LIKELY(answer == RS_QUEUE_DONE)) return take(mrb, queue, index);
     if (answer == RS_QUEUE_WAITS && kind != RS_WAKE_TIMEOUT) rsm_raise_wake(mrb, machine, kind);
     return mrb_nil_value();
@@ -111,7 +111,7 @@ static mrb_value queue_pop(mrb_state *mrb, mrb_value self) {
     bool non_block = false;
     int64_t deadline_ns = rsm_wait_arguments(mrb, queue->machine, 0, 1, &non_block);
     uint64_t index;
-    rs_queue_answer answer = rs_queue_pop(&queue->machine->engine, &queue->engine, &index);
+    rs_queue_answer answer = rs_queue_pop(queue->machine->engine, &queue->engine, &index);
     if (RS_LIKELY(answer == RS_QUEUE_DONE)) return take(mrb, queue, index);
     if (non_block) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "the queue is empty; pop without non_block waits for an item");
     if (answer == RS_QUEUE_CLOSED) return mrb_nil_value();
@@ -121,7 +121,7 @@ static mrb_value queue_pop(mrb_state *mrb, mrb_value self) {
 static mrb_value after_pop_or(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
     rsm_queue *queue = peek(mrb, mrb->c->ci->stack[0]);
     uint64_t index;
-    rs_queue_answer answer = rs_queue_popped(&machine->engine, &queue->engine, kind, result, &index);
+    rs_queue_answer answer = rs_queue_popped(machine->engine, &queue->engine, kind, result, &index);
     if (RS_LIKELY(answer == RS_QUEUE_DONE)) return take(mrb, queue, index);
     if (answer == RS_QUEUE_WAITS) rsm_raise_wake(mrb, machine, kind);
     return mrb->c->ci->stack[1];
@@ -132,7 +132,7 @@ static mrb_value queue_pop_or(mrb_state *mrb, mrb_value self) {
     mrb_value closed = mrb_get_arg1(mrb);
     rsm_queue *queue = get(mrb, self);
     uint64_t index;
-    rs_queue_answer answer = rs_queue_pop(&queue->machine->engine, &queue->engine, &index);
+    rs_queue_answer answer = rs_queue_pop(queue->machine->engine, &queue->engine, &index);
     if (RS_LIKELY(answer == RS_QUEUE_DONE)) return take(mrb, queue, index);
     if (answer == RS_QUEUE_CLOSED) return closed;
     return rsm_wait_in(mrb, queue->machine, &queue->engine.poppers, RS_WAIT_LIST, 0, RS_NEVER, after_pop_or);
@@ -142,7 +142,7 @@ static mrb_value queue_pop_or(mrb_state *mrb, mrb_value self) {
 
 static mrb_value queue_close(mrb_state *mrb, mrb_value self) {
     rsm_queue *queue = get(mrb, self);
-    rs_queue_close(&queue->machine->engine, &queue->engine);
+    rs_queue_close(queue->machine->engine, &queue->engine);
     return self;
 }
 
@@ -159,7 +159,7 @@ static mrb_value queue_clear(mrb_state *mrb, mrb_value self) {
     rsm_queue *queue = get(mrb, self);
     uint64_t index = 0;
     for (size_t left = queue->engine.len; left > 0; left--) {
-        rs_queue_pop(&queue->machine->engine, &queue->engine, &index);
+        rs_queue_pop(queue->machine->engine, &queue->engine, &index);
         take(mrb, queue, index);
     }
     return self;
@@ -205,7 +205,7 @@ static mrb_value sized_max(mrb_state *mrb, mrb_value self) { return rsm_integer(
 static mrb_value sized_set_max(mrb_state *mrb, mrb_value self) {
     rsm_queue *queue = get(mrb, self);
     rs_queue_limit(&queue->engine, max_arg(mrb));
-    while (rs_queue_take_in(&queue->machine->engine, &queue->engine)) {}
+    while (rs_queue_take_in(queue->machine->engine, &queue->engine)) {}
     return mrb_get_arg1(mrb);
 }
 

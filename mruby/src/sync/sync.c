@@ -60,15 +60,15 @@ static mrb_value mutex_initialize(mrb_state *mrb, mrb_value self) {
 }
 
 static mrb_value after_lock(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
-    if (!rs_mutex_waited(&machine->engine, &waited(mrb)->mutex, kind)) rsm_raise_wake(mrb, machine, kind);
+    if (!rs_mutex_waited(machine->engine, &waited(mrb)->mutex, kind)) rsm_raise_wake(mrb, machine, kind);
     return mrb->c->ci->stack[0];
 }
 
 static mrb_value mutex_lock(mrb_state *mrb, mrb_value self) {
     rsm_sync *sync = get(mrb, self, &mutex_type);
     int64_t deadline_ns = timeout_argument(mrb, sync->machine);
-    if (RS_LIKELY(rs_mutex_take(&sync->machine->engine, &sync->mutex))) return self;
-    if (rs_mutex_is_mine(&sync->machine->engine, &sync->mutex)) {
+    if (RS_LIKELY(rs_mutex_take(sync->machine->engine, &sync->mutex))) return self;
+    if (rs_mutex_is_mine(sync->machine->engine, &sync->mutex)) {
         mrb_raise(mrb, rsm_class(mrb, "DeadlockError"), "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
     }
     return rsm_wait_in(mrb, sync->machine, &sync->waiters, RS_WAIT_MUTEX, 0, deadline_ns, after_lock);
@@ -76,23 +76,23 @@ static mrb_value mutex_lock(mrb_state *mrb, mrb_value self) {
 
 static mrb_value mutex_try_lock(mrb_state *mrb, mrb_value self) {
     rsm_sync *sync = get(mrb, self, &mutex_type);
-    return mrb_bool_value(rs_mutex_take(&sync->machine->engine, &sync->mutex));
+    return mrb_bool_value(rs_mutex_take(sync->machine->engine, &sync->mutex));
 }
 
 static mrb_value mutex_unlock(mrb_state *mrb, mrb_value self) {
     rsm_sync *sync = get(mrb, self, &mutex_type);
-    if (RS_LIKELY(rs_mutex_give(&sync->machine->engine, &sync->mutex))) return self;
+    if (RS_LIKELY(rs_mutex_give(sync->machine->engine, &sync->mutex))) return self;
     mrb_raise(mrb, rsm_class(mrb, "UsageError"), "this strand does not hold the mutex; only the one that locked it may unlock it");
 }
 
 static mrb_value mutex_locked_p(mrb_state *mrb, mrb_value self) {
     rsm_sync *sync = get(mrb, self, &mutex_type);
-    return mrb_bool_value(rs_mutex_is_locked(&sync->machine->engine, &sync->mutex));
+    return mrb_bool_value(rs_mutex_is_locked(sync->machine->engine, &sync->mutex));
 }
 
 static mrb_value mutex_owned_p(mrb_state *mrb, mrb_value self) {
     rsm_sync *sync = get(mrb, self, &mutex_type);
-    return mrb_bool_value(rs_mutex_is_mine(&sync->machine->engine, &sync->mutex));
+    return mrb_bool_value(rs_mutex_is_mine(sync->machine->engine, &sync->mutex));
 }
 
 /* --- Semaphore --- */
@@ -117,7 +117,7 @@ static mrb_value semaphore_acquire(mrb_state *mrb, mrb_value self) {
 
 static mrb_value semaphore_release(mrb_state *mrb, mrb_value self) {
     rsm_sync *sync = get(mrb, self, &semaphore_type);
-    if (RS_LIKELY(rs_semaphore_give(&sync->machine->engine, &sync->semaphore))) return self;
+    if (RS_LIKELY(rs_semaphore_give(sync->machine->engine, &sync->semaphore))) return self;
     mrb_raise(mrb, rsm_class(mrb, "UsageError"), "released more often than acquired; #hold pairs the two");
 }
 
@@ -148,7 +148,7 @@ static mrb_value condition_wait(mrb_state *mrb, mrb_value self) {
 }
 
 static mrb_value after_relock(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
-    rs_mutex_waited(&machine->engine, &waited(mrb)->mutex, kind);
+    rs_mutex_waited(machine->engine, &waited(mrb)->mutex, kind);
     return rsm_wake_error(mrb, machine, kind);
 }
 
@@ -156,19 +156,19 @@ static mrb_value after_relock(mrb_state *mrb, rsm_machine *machine, rsm_strand *
 static mrb_value mutex_relock(mrb_state *mrb, mrb_value self) {
     rs_relock relock = {.kind = RS_WAKE_VALUE, .interrupts = (uint32_t)mrb_fixnum(mrb_get_arg1(mrb))};
     rsm_sync *sync = get(mrb, self, &mutex_type);
-    bool waits = rs_relock_waits(&sync->machine->engine, &sync->mutex, &relock);
+    bool waits = rs_relock_waits(sync->machine->engine, &sync->mutex, &relock);
     if (!waits) return rsm_wake_error(mrb, sync->machine, relock.kind);
     return rsm_wait_in(mrb, sync->machine, &sync->waiters, RS_WAIT_MUTEX, RS_PARK_SHIELDED, RS_NEVER, after_relock);
 }
 
 static mrb_value condition_signal(mrb_state *mrb, mrb_value self) {
     rsm_sync *sync = get(mrb, self, &condition_type);
-    return mrb_bool_value(rs_list_wake_first(&sync->machine->engine, &sync->waiters, 0) != RS_NO_ID);
+    return mrb_bool_value(rs_list_wake_first(sync->machine->engine, &sync->waiters, 0) != RS_NO_ID);
 }
 
 static mrb_value condition_broadcast(mrb_state *mrb, mrb_value self) {
     rsm_sync *sync = get(mrb, self, &condition_type);
-    return rsm_integer(mrb, rs_list_wake_all(&sync->machine->engine, &sync->waiters, 0));
+    return rsm_integer(mrb, rs_list_wake_all(sync->machine->engine, &sync->waiters, 0));
 }
 
 /* --- Barrier --- */
@@ -187,7 +187,7 @@ static mrb_value after_barrier(mrb_state *mrb, rsm_machine *machine, rsm_strand 
 static mrb_value barrier_wait(mrb_state *mrb, mrb_value self) {
     rsm_sync *sync = get(mrb, self, &barrier_type);
     int64_t deadline_ns = timeout_argument(mrb, sync->machine);
-    if (rs_barrier_arrive(&sync->machine->engine, &sync->barrier)) return mrb_true_value();
+    if (rs_barrier_arrive(sync->machine->engine, &sync->barrier)) return mrb_true_value();
     return rsm_wait_in(mrb, sync->machine, &sync->waiters, RS_WAIT_LIST, 0, deadline_ns, after_barrier);
 }
 

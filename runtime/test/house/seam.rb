@@ -33,7 +33,7 @@ class Seam
   # What a caller fills in to tell the engine, or to make a world for it.
   REQUEST = %w[rs_request rs_transfer rs_vector rs_message_transfer rs_splice_transfer rs_socket_address rs_open_request
                rs_statx_request rs_wait_request rs_socket_request rs_option_request rs_path_request rs_room_request].freeze
-  PLAIN = [*REQUEST, "rs_options", "rs_driver", "rs_sim_faults", "rs_message"].freeze
+  PLAIN = [*REQUEST, "rs_options", "rs_driver", "rs_sim_faults", "rs_message", "rs_turn_seen"].freeze
   MEMBERS = /(?<members>(?:[^{}]|(?<braces>\{(?:[^{}]|\g<braces>)*\}))*)/
   STRUCT = /^(?<head>typedef struct(?: \w+)? \{)#{MEMBERS}(?<tail>\} (?<name>\w+);)/
   # How what is in a table is found, which only the engine's functions know. Other tables are of types that are incomplete here.

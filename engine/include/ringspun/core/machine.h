@@ -20,10 +20,7 @@
 #include "ringspun/core/trace.h"
 #include "ringspun/core/turn.h"
 
-typedef struct {
-    uint64_t strands_spawned, resumes, polls, busy_polls, sleeps, wakes, wakes_dropped, ops_started, ops_inline, ops_offloaded,
-        cancels, timers_fired, messages, wake_ups, file_writes_inline, bytes_spliced, system_calls, run_queue_max;
-} rs_metrics;
+typedef struct rs_machine rs_machine;
 
 typedef struct {
     uint32_t strands_max;
@@ -63,70 +60,6 @@ typedef struct rs_driver {
     bool (*interrupts_here)(struct rs_machine *machine);
 } rs_driver;
 
-/* rs_machine_run_in_whole_ticks. */
-typedef struct {
-    bool begins;                /* those woken from outside run, before it is settled who else runs in this tick */
-    bool was_idle;              /* nobody else was ready when it began, and no timer due */
-    uint64_t resumes;           /* metrics.resumes when it began */
-    uint64_t timers;            /* timers of this order and later are the next tick's */
-    int64_t now_ns;             /* those up to this time are due */
-} rs_tick;
-
-typedef struct rs_machine {
-    rs_strands strands;
-    rs_timers timers;
-    uint32_t scopes_open;       /* beside those of the strands themselves */
-    rs_timer reminder;          /* the driver's: a machine that has no other timer does not wait for it */
-    const rs_part *const *parts; /* up to a NULL */
-    const rs_part *on_message[RS_MESSAGE_KINDS]; /* of these, who takes a message of that kind; NULL: core, or the driver */
-    const rs_part *ends_wait[RS_WAIT_KINDS];     /* and who ends a wait of that kind; NULL: it is over at once */
-    struct rs_rooms *rooms;     /* the memory of what the parts keep: */
-    struct rs_ops *ops;
-    struct rs_descriptors *descriptors;
-    struct rs_pool *pool;
-    struct rs_accept_queues *accept_queues;
-    struct rs_batches *batches;
-    struct rs_channel_waiters *channel_waiters;
-    struct rs_selectors *selectors;
-    struct rs_write_queues *write_queues;
-    uint32_t in_flight;         /* ops that the backend, or a worker, has */
-    uint32_t unawaited;         /* of these, those that wake nobody unless a part says so (rs_part.may_wake) */
-    rs_links gathered;          /* for the backend, until the next look */
-    rs_links tick_ends;         /* rs_tick_end: what is called before those are handed over */
-    rs_inbox inbox;
-    rs_message *taken;          /* out of the inbox and not yet dealt with: their payloads are still ours to keep alive */
-    const rs_backend *backend;
-    void *backend_state;
-    rs_id root;                 /* its first strand; in a forked child the one that has come along */
-    uint32_t running;           /* index of the strand that runs, RS_NO_INDEX between two */
-    rs_strand *runs;            /* its slot; meaningful only while one runs */
-    rs_wake_kind refusal;
-    uint64_t last_ticket;
-    rs_turn turn;               /* of the strand that runs */
-    uint32_t resumes_since_poll;
-    int64_t coarse_ns;          /* when the present turn began, by the coarse clock, if a look may wake anybody */
-    int64_t polled_at_ns;       /* when its present poll began: ops that have completed by then win over times that are due by then */
-    int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
-    uint64_t deadlock_resumes;  /* metrics.resumes at the last step of rs_break_deadlock */
-    rs_sleeps sleeps;
-    uint8_t deadlock_steps;     /* of rs_break_deadlock, taken against the present deadlock without effect */
-    bool attention;             /* poll before the next resume */
-    rs_tick tick;               /* the present one, in whole ticks */
-    bool wakes_first;           /* who becomes ready goes ahead of the others */
-    _Atomic bool sleeping;
-    uint32_t wakers;            /* handed out to other threads, each to be woken once */
-    _Atomic uint32_t outside;   /* work that will come back through the inbox: workers' ops; workers that were left count it down */
-    _Atomic uint32_t look_ups_waiting; /* of names, for a thread */
-    rs_options options;
-    rs_metrics metrics;
-    rs_trace trace;
-    char refusal_text[160];     /* why the backend did not open, where it knows more than an errno */
-    rs_driver driver;
-    void *user;                 /* the driver's */
-    bool notes_parks;           /* strands note when they park */
-    int64_t (*clock)(struct rs_machine *machine);
-} rs_machine;
-
 typedef enum { RS_RUN, RS_SLEEP, RS_DEADLOCK } rs_verdict;
 
 typedef struct {
@@ -134,10 +67,6 @@ typedef struct {
     rs_strand *strand;          /* RUN */
     int64_t deadline_ns;        /* SLEEP */
 } rs_decision;
-
-/* For rs_machine_open, when a zeroed machine has its parts and what they keep, its backend and options: it has a root strand
- * (index 0), which runs; 0 or -errno. */
-int rs_machine_start(rs_machine *machine);
 
 /* Whose machine it is, and `user` for its root strand. */
 void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, void *root_user);
@@ -166,61 +95,33 @@ void rs_survive_fork(rs_machine *machine, rs_strand *survivor);
 void rs_end_wait_of_survivor(rs_machine *machine);
 
 /* For what is done without rs_try. */
-static inline void rs_count_inline(rs_machine *machine) { machine->metrics.ops_inline++; }
-static inline void rs_count_spliced(rs_machine *machine, uint64_t bytes) { machine->metrics.bytes_spliced += bytes; }
+void rs_count_inline(rs_machine *machine);
+void rs_count_spliced(rs_machine *machine, uint64_t bytes);
 
 /* Nothing is real: neither its clock nor its descriptors. */
-static inline bool rs_is_simulated(const rs_machine *machine) { return machine->backend->simulated; }
+bool rs_is_simulated(const rs_machine *machine);
 
-static inline int64_t rs_now(rs_machine *machine) {
-    return machine->clock ? machine->clock(machine) : rs_clock_ns();
-}
+/* By the machine's own clock. */
+int64_t rs_now(rs_machine *machine);
 
-static inline rs_strand *rs_running(const rs_machine *machine) {
-    RS_ASSERT(machine->running != RS_NO_INDEX);
-    RS_CHECK(machine->runs->index == machine->running);
-    return machine->runs;
-}
+/* There is one. */
+rs_strand *rs_running(const rs_machine *machine);
 
-/* The running strand has parked, or yields: with its next op the next turn begins. */
-static inline void rs_turn_end(rs_turn *turn) {
-    turn->ops = 0;
-    turn->over = false;
-}
-
-static inline bool rs_is_root(const rs_machine *machine, const rs_strand *strand) {
-    return rs_strand_id(strand) == machine->root;
-}
+bool rs_is_root(const rs_machine *machine, const rs_strand *strand);
 
 /* NULL: it has ended, which only a forked child's does before its machine. */
-static inline rs_strand *rs_root(const rs_machine *machine) { return rs_strand_find(&machine->strands, machine->root); }
+rs_strand *rs_root(const rs_machine *machine);
 
-static inline void rs_trace_if(rs_machine *machine, rs_trace_kind kind, uint64_t subject, int64_t detail) {
-    if (RS_UNLIKELY(machine->trace.enabled)) {
-        rs_trace_record(&machine->trace, rs_now(machine), kind, subject, detail);
-    }
-}
+/* The driver's timer, by which on_reminder is called: at that time or sooner. Nobody waits for it, so a machine that has no other
+ * is in a deadlock. */
+void rs_remind(rs_machine *machine, int64_t at_ns);
+void rs_forget_reminder(rs_machine *machine);
 
-static inline void rs_gather(rs_machine *machine, rs_gathered *gathered) {
-    if (gathered->listed) return;
-    RS_CHECK(gathered->flush != NULL);
-    gathered->listed = true;
-    rs_links_prepend(&machine->gathered, &gathered->link);
-}
+/* rs_tick_ends_add and rs_tick_ends_visit for those of the machine. */
+bool rs_call_at_tick_end(rs_machine *machine, void (*call)(uintptr_t data), uintptr_t data);
+void rs_tick_ends_each(const rs_machine *machine, void (*visit)(uintptr_t data));
 
-/* Something is to be done before the next look. */
-static inline bool rs_has_gathered(const rs_machine *machine) {
-    return !rs_links_empty(&machine->gathered) || !rs_links_empty(&machine->tick_ends);
-}
-
-static inline void rs_ungather(rs_machine *machine, rs_gathered *gathered) {
-    if (!gathered->listed) return;
-    RS_CHECK(gathered->flush != NULL);
-    gathered->listed = false;
-    rs_links_remove(&machine->gathered, &gathered->link);
-}
-
-/* Hands over all of that now. */
+/* Hands over to the backend now what has gathered for its next look. */
 void rs_flush(rs_machine *machine);
 
 /* Memory for the timers of one more strand or open scope. False: there is none. */
@@ -252,18 +153,12 @@ static inline void rs_take_interrupt(rs_strand *strand) {
 }
 
 /* The ticket of the next park, for whoever needs it before. Where no park has taken it, it is made void. */
-static inline uint64_t rs_next_ticket(const rs_machine *machine) { return machine->last_ticket + 1; }
-static inline void rs_void_ticket(rs_machine *machine, uint64_t ticket) {
-    RS_CHECK(ticket <= rs_next_ticket(machine));
-    if (machine->last_ticket < ticket) machine->last_ticket = ticket;
-}
+uint64_t rs_next_ticket(const rs_machine *machine);
+void rs_void_ticket(rs_machine *machine, uint64_t ticket);
 
 /* Another thread will send one RS_MESSAGE_WAKE; or will not after all. Until then the machine is not in a deadlock. */
-static inline void rs_expect_waker(rs_machine *machine) { machine->wakers++; }
-static inline void rs_drop_waker(rs_machine *machine) {
-    RS_CHECK(machine->wakers > 0);
-    machine->wakers--;
-}
+void rs_expect_waker(rs_machine *machine);
+void rs_drop_waker(rs_machine *machine);
 
 uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns);
 rs_decision rs_next(rs_machine *machine);
@@ -308,7 +203,7 @@ bool rs_unblock_first(rs_machine *machine, rs_strand *strand);
 
 /* An unblock that came before its park, for the strand's next block-like one; and the end of it. */
 static inline void rs_permit(rs_strand *strand) { strand->permit = true; }
-static inline void rs_forget_permit(rs_machine *machine) { rs_running(machine)->permit = false; }
+void rs_forget_permit(rs_machine *machine);
 
 /* The same for one that comes late, from another thread: only for the wait of which it had seen the ticket. */
 bool rs_unblock_late(rs_machine *machine, rs_id id, uint64_t ticket);

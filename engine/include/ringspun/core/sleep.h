@@ -32,5 +32,6 @@ void rs_note_sleep(struct rs_machine *machine);
 
 /* The driver's: whether another machine has taken the lock without which this one cannot go on. A hint, which may be old. */
 void rs_share_lock(struct rs_machine *machine, const _Atomic bool *taken);
+bool rs_shares_lock(const struct rs_machine *machine);
 
 #endif

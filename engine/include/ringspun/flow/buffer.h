@@ -16,6 +16,8 @@
 
 typedef struct rs_pool rs_pool;
 
+rs_pool *rs_pool_of(const struct rs_machine *machine);
+
 typedef struct {
     char *bytes;                /* NULL: it is empty */
     size_t start, end;

@@ -21,35 +21,20 @@ extern const rs_part rs_mutexes_part;
 /* Its owner and those who waited are of a machine that has gone. */
 static inline void rs_mutex_forget(rs_mutex *mutex) { *mutex = (rs_mutex){0}; }
 
-static inline bool rs_mutex_is_locked(const rs_machine *machine, const rs_mutex *mutex) {
-    return mutex->owner != RS_NO_ID && rs_strand_find(&machine->strands, mutex->owner) != NULL;
-}
+bool rs_mutex_is_locked(const rs_machine *machine, const rs_mutex *mutex);
 
 /* By the running strand. */
-static inline bool rs_mutex_is_mine(const rs_machine *machine, const rs_mutex *mutex) {
-    return mutex->owner == rs_strand_id(rs_running(machine));
-}
+bool rs_mutex_is_mine(const rs_machine *machine, const rs_mutex *mutex);
 
 /* For the running strand, which has the lock now; false: it is locked, perhaps by that strand itself. */
-static inline bool rs_mutex_take(rs_machine *machine, rs_mutex *mutex) {
-    if (rs_mutex_is_locked(machine, mutex)) return false;
-    rs_strand *strand = rs_running(machine);
-    mutex->owner = rs_strand_id(strand);
-    rs_lock_taken(strand);
-    return true;
-}
+bool rs_mutex_take(rs_machine *machine, rs_mutex *mutex);
 
 /* After a wait: whether the running strand has the lock. After a timeout it tries once more: if the machine was late, the timer has
  * fired before the strand ran that has unlocked it. */
 bool rs_mutex_waited(rs_machine *machine, rs_mutex *mutex, rs_wake_kind kind);
 
 /* The first waiter has it now. False: the running strand does not have it. */
-static inline bool rs_mutex_give(rs_machine *machine, rs_mutex *mutex) {
-    if (RS_UNLIKELY(!rs_mutex_is_mine(machine, mutex))) return false;
-    rs_lock_given(rs_running(machine));
-    mutex->owner = rs_list_wake_first(machine, &mutex->waiters, 0);
-    return true;
-}
+bool rs_mutex_give(rs_machine *machine, rs_mutex *mutex);
 
 /* A strand takes a mutex again that it has given up for a wait, however that ended: its caller will unlock it. Only the end of a
  * deadlock interrupts these waits, which are shielded. The first time it cancels all strands, so the one that holds the mutex unwinds

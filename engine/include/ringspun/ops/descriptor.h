@@ -27,6 +27,8 @@ typedef enum {
 
 typedef struct rs_descriptors rs_descriptors;
 
+rs_descriptors *rs_descriptors_of(const struct rs_machine *machine);
+
 /* A larger number is taken for a mistake: without a limit, one would make the table as large as itself. */
 #define RS_DESCRIPTORS_MAX (1 << 22)
 

@@ -78,6 +78,9 @@ static inline bool rs_op_owner_is_gone(const rs_op *op) {
 
 typedef struct rs_ops rs_ops;
 
+/* Of a machine that is, or was, open. */
+const rs_ops *rs_ops_of(const struct rs_machine *machine);
+
 /* Those that are not free, one after the other: the one behind `op` (NULL: the first of all), or NULL. It may end meanwhile. */
 rs_op *rs_ops_next(const rs_ops *ops, const rs_op *op);
 

@@ -1,5 +1,6 @@
 #include "ringspun/backend/sim/sim.h"
 #include "backend/sim/world.h"
+#include "core/machine.h"
 #include "ops/descriptors.h"
 #include "ringspun/ops/platform.h"
 

@@ -1,5 +1,6 @@
 /* cancel: asks the kernel to end an op, and asks again where it has missed it. */
 #include "backend/uring/state.h"
+#include "core/machine.h"
 
 #include <errno.h>
 

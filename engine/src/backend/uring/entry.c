@@ -1,6 +1,7 @@
 #include "backend/uring/entry.h"
 #include "backend/retry.h"
 #include "backend/uring/pool.h"
+#include "core/machine.h"
 #include "ops/descriptors.h"
 #include "ringspun/kernel/descriptor_kinds.h"
 

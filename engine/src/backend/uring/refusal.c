@@ -5,6 +5,7 @@
  * A file without permission and a number that nothing allows are answered by the same errors. They are told apart by a second entry,
  * for the same opcode with the same flags, that is about nothing: see docs/decisions/25. */
 #include "backend/uring/state.h"
+#include "core/machine.h"
 
 bool uring_doubts(rs_machine *machine, rs_op *op, int64_t result) {
     uring_op *way = uring_of(op);

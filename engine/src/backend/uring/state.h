@@ -9,6 +9,7 @@
 #include "backend/uring/pool.h"
 #include "backend/uring/ring.h"
 #include "backend/workers.h"
+#include "core/machine.h"
 #include "ops/descriptors.h"
 
 /* Names of completions that belong to no op: an op's generation is never 0. */

@@ -2,6 +2,7 @@
  * worker. */
 #include "backend/lost.h"
 #include "backend/uring/state.h"
+#include "core/machine.h"
 #include "kernel/op_table.h"
 #include "ops/descriptors.h"
 

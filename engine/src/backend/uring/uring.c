@@ -12,6 +12,7 @@
  */
 #include "backend/lost.h"
 #include "backend/uring/state.h"
+#include "core/machine.h"
 #include "flow/accept_queues.h"
 #include "kernel/op_table.h"
 #include "kernel/processor.h"

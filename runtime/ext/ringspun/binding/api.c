@@ -23,7 +23,7 @@ static const char *said(const rsb_strand *strand, const rs_strand *engine) {
 /* Also at the end of a tick, when no strand runs and rsb_current would refuse. */
 static int64_t api_now(void) {
     rsb_machine *machine = rsb_existing();
-    return rs_now(&(RS_LIKELY(machine) ? machine : rsb_current())->engine);
+    return rs_now((RS_LIKELY(machine) ? machine : rsb_current())->engine);
 }
 
 static int64_t api_deadline(VALUE seconds) { return rsb_deadline(rsb_current(), seconds, "deadline"); }
@@ -31,7 +31,7 @@ static int64_t api_deadline(VALUE seconds) { return rsb_deadline(rsb_current(), 
 /* Makes the waker of the park that follows, and calls `start` with it. `start` must not wait, so no other park takes the ticket.
  * But a signal handler may run meanwhile: if the park is refused, the ticket is voided, so that no later wait gets it. */
 static void begin_wait(rsb_machine *machine, void (*start)(ringspun_waker waker, void *data), void *data) {
-    rs_machine *engine = &machine->engine;
+    rs_machine *engine = machine->engine;
     ringspun_waker waker = {machine, rs_strand_id(rs_running(engine)), rs_next_ticket(engine)};
     start(waker, data);
     if (rs_refusal(engine, 0) != RS_WAKE_VALUE) rs_void_ticket(engine, waker.ticket);
@@ -40,7 +40,7 @@ static void begin_wait(rsb_machine *machine, void (*start)(ringspun_waker waker,
 static bool api_park(int64_t deadline, void (*start)(ringspun_waker waker, void *data), void *data, int64_t *value) {
     rsb_machine *machine = rsb_current();
     rsb_raise_refusal(machine);
-    rs_expect_waker(&machine->engine);
+    rs_expect_waker(machine->engine);
     begin_wait(machine, start, data);
     said_of(rsb_running(machine))->waits_for = NULL;
     int64_t result = 0;
@@ -67,7 +67,7 @@ static void refuse_or(rsb_machine *machine, void (*given_up)(void *data), void *
 static bool api_park_or(int64_t deadline, const char *what, void (*start)(ringspun_waker waker, void *data),
                         void (*given_up)(void *data), void *data, int64_t *value) {
     rsb_machine *machine = rsb_current();
-    if (RS_UNLIKELY(rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE || ruby_stack_check())) refuse_or(machine, given_up, data);
+    if (RS_UNLIKELY(rs_refusal(machine->engine, 0) != RS_WAKE_VALUE || ruby_stack_check())) refuse_or(machine, given_up, data);
     begin_wait(machine, start, data);
     said_of(rsb_running(machine))->waits_for = what;
     int64_t result = 0;
@@ -86,9 +86,9 @@ static void api_wake(ringspun_waker waker, int64_t value) {
     *message = (rs_message){.kind = RS_MESSAGE_WAKE, .name = waker.strand, .payload = waker.ticket, .value = value};
     pthread_mutex_lock(&machine->wake_lock);
     if (machine->wakeable) {
-        rs_send(&machine->engine, message);
+        rs_send(machine->engine, message);
     } else {
-        rs_drop_waker(&machine->engine);
+        rs_drop_waker(machine->engine);
         free(message);
     }
     pthread_mutex_unlock(&machine->wake_lock);
@@ -97,12 +97,12 @@ static void api_wake(ringspun_waker waker, int64_t value) {
 /* Only for wakers of park_or: those of park are counted, and end by api_wake. */
 static void api_wake_here(ringspun_waker waker, int64_t value) {
     rsb_machine *machine = waker.machine;
-    if (machine->open) rs_wake(&machine->engine, waker.strand, waker.ticket, RS_WAKE_VALUE, value);
+    if (machine->open) rs_wake(machine->engine, waker.strand, waker.ticket, RS_WAKE_VALUE, value);
 }
 
 /* False for the root outside of a run: it is the thread's own code. */
 static bool is_in_run(rsb_machine *machine) {
-    if (!rs_is_root(&machine->engine, rs_running(&machine->engine))) return true;
+    if (!rs_is_root(machine->engine, rs_running(machine->engine))) return true;
     VALUE scheduler = rb_fiber_scheduler_current();
     return !NIL_P(scheduler) && RTEST(rb_obj_is_kind_of(scheduler, rsb_cScheduler));
 }
@@ -117,7 +117,7 @@ static void *api_machine_here(void) {
 static bool api_at_tick_end(void (*call)(VALUE object), VALUE object) {
     rsb_machine *machine = rsb_existing();
     if (!machine || !rsb_between_strands(machine)) machine = rsb_current();
-    return rs_tick_ends_add(&machine->engine.tick_ends, call, object);
+    return rs_call_at_tick_end(machine->engine, call, object);
 }
 
 static void api_yield(void) { rsb_yield(rsb_current()); }
@@ -205,7 +205,7 @@ static const ringspun_api api = {
     .waits_for = api_waits_for,
 };
 
-static void mark_tick_ends(rsb_machine *machine) { rs_tick_ends_visit(&machine->engine.tick_ends, rb_gc_mark); }
+static void mark_tick_ends(rsb_machine *machine) { rs_tick_ends_each(machine->engine, rb_gc_mark); }
 
 static rsb_part part = {.strand_size = sizeof(said_by_extensions), .mark = mark_tick_ends, .strand_waits_for = said};
 

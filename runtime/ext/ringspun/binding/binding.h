@@ -41,7 +41,7 @@ typedef struct {
 } rsb_pending;
 
 typedef struct rsb_machine {
-    rs_machine engine;
+    rs_machine *engine;
     VALUE self;
     VALUE thread;
     rsb_runners runners;        /* runner fibers that wait for a strand */

@@ -21,7 +21,7 @@ static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_d
         machine->runners.len = machine->runners.unneeded = 0;
         if (machine->open && machine->fork_count == rsb_forks) {
             rsb_close_to_wakers(machine);
-            rs_machine_leave(&machine->engine);
+            rs_machine_leave(machine->engine);
             rsb_pin_if_used(machine);
         }
     }
@@ -77,12 +77,12 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     machine->fork_count = rsb_forks;
     rsb_open_engine(machine, options);
     machine->open = machine->wakeable = true;
-    rs_strand *root = rs_running(&machine->engine);
-    rs_scope_begin_outermost_run(&machine->engine, &machine->outside);
+    rs_strand *root = rs_running(machine->engine);
+    rs_scope_begin_outermost_run(machine->engine, &machine->outside);
     machine->outermost = &machine->outside;
     machine->root_fiber = threads_move || !main_ractor || rsb_on_thread_stack() ? rb_fiber_current() : Qnil;
     VALUE root_self = rsb_strand_root(machine, root);
-    rs_machine_drive(&machine->engine, &rsb_driver, machine, rsb_strand_data(root_self));
+    rs_machine_drive(machine->engine, &rsb_driver, machine, rsb_strand_data(root_self));
     RB_GC_GUARD(root_self);
     if (main_ractor) rsb_share_gvl(machine);
     rsb_set_existing(machine, machine->thread);
@@ -94,11 +94,11 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
 
 static VALUE machine_check_closable(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
-    rs_strand *strand = rs_running(&machine->engine);
-    if (!rs_is_root(&machine->engine, strand)) {
+    rs_strand *strand = rs_running(machine->engine);
+    if (!rs_is_root(machine->engine, strand)) {
         rb_raise(rsb_eUsage, "a machine is closed by the strand that made it, not by one that it runs");
     }
-    if (strand->stacked > 0) rs_scope_follow(&machine->engine);
+    if (strand->stacked > 0) rs_scope_follow(machine->engine);
     RSB_EACH_PART(check_closable, machine, strand->user);
     if (strand->scope != &strand->own) {
         rb_raise(rsb_eUsage, "a machine is not closed inside one of its scopes or timeouts; close it after them");
@@ -108,13 +108,13 @@ static VALUE machine_check_closable(VALUE self) {
 
 static VALUE end_engine(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
-    rsb_strand *root = rs_running(&machine->engine)->user;
+    rsb_strand *root = rs_running(machine->engine)->user;
     VALUE raises = root->raises;
     root->done = true;
     RSB_EACH_PART(strand_ends, machine, root);
     rsb_close_to_wakers(machine);
-    rs_scope_close_all(&machine->engine, rs_running(&machine->engine));
-    rs_machine_close(&machine->engine);
+    rs_scope_close_all(machine->engine, rs_running(machine->engine));
+    rs_machine_close(machine->engine);
     rsb_pin_if_used(machine);
     machine->open = false;
     machine->runners.len = machine->runners.unneeded = 0;
@@ -129,10 +129,10 @@ static VALUE end_engine(VALUE self) {
 static VALUE machine_close_engine(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     machine_check_closable(self);
-    uint32_t live = rs_strands_live(&machine->engine.strands);
+    uint32_t live = rs_strands_live(rs_strands_of(machine->engine));
     if (live > 1) rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", live - 1);
     RSB_EACH_PART(ends, machine);
-    RS_ASSERT(rs_ops_are_over(&machine->engine));
+    RS_ASSERT(rs_ops_are_over(machine->engine));
     /* What an `on_error:` raises or throws, as by exit, goes on when the machine is closed. */
     return rb_ensure(rsb_report_unread, self, end_engine, self);
 }

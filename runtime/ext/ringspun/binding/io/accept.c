@@ -58,7 +58,7 @@ static VALUE one_after_the_other(VALUE argument) {
 static int64_t accept_when_ready(acceptor *a) {
     rs_request accept = {.kind = RS_OP_ACCEPT, .fd = a->fd};
     for (;;) {
-        int64_t fd = rs_refusal(&a->machine->engine, 0) == RS_WAKE_VALUE ? rs_try(&a->machine->engine, &accept) : -EAGAIN;
+        int64_t fd = rs_refusal(a->machine->engine, 0) == RS_WAKE_VALUE ? rs_try(a->machine->engine, &accept) : -EAGAIN;
         if (fd >= 0) return fd;
         rs_request ready = {.kind = RS_OP_POLL, .fd = a->fd, .poll.events = POLLIN};
         if (fd == -EAGAIN) fd = rsb_wait_for(a->machine, &ready, Qnil, RSB_IN);
@@ -88,18 +88,18 @@ static rs_wake_kind wait_in(rsb_machine *machine, rs_accept_queue *queue, uint32
 }
 
 static void stop(rsb_machine *machine, rs_accept_queue *queue) {
-    while (rs_accept_queue_stop(&machine->engine, queue)) wait_in(machine, queue, RS_PARK_SHIELDED);
+    while (rs_accept_queue_stop(machine->engine, queue)) wait_in(machine, queue, RS_PARK_SHIELDED);
 }
 
 static void close_accept_queue(rsb_machine *machine, rs_accept_queue *queue) {
     stop(machine, queue);
-    rs_accept_queue_close(&machine->engine, queue);
+    rs_accept_queue_close(machine->engine, queue);
 }
 
 /* Ends the queues that are still open when the machine closes: of suspended enumerators, and of a strand that closes the machine
  * inside its block. */
 static void end_accept_queues(rsb_machine *machine) {
-    for (rs_accept_queue *queue = NULL; (queue = rs_accept_queues_next(&machine->engine, queue));) {
+    for (rs_accept_queue *queue = NULL; (queue = rs_accept_queues_next(machine->engine, queue));) {
         if (!rs_accept_queue_is_armed(queue)) continue;
         stop(machine, queue);
         queue = NULL; /* begin again: queues may have been opened and closed meanwhile */
@@ -109,7 +109,7 @@ static void end_accept_queues(rsb_machine *machine) {
 /* Returns when there may be a connection to take. Connections that come while the op ends are yielded first, even if this strand
  * is cancelled: its next wait raises that, perhaps one in the block. */
 static void wait_for_more(acceptor *a) {
-    rs_machine *engine = &a->machine->engine;
+    rs_machine *engine = a->machine->engine;
     rs_wake_kind end = rs_refusal(engine, 0);
     if (end == RS_WAKE_VALUE) {
         if (!rs_accept_queue_arm(engine, a->queue)) return;
@@ -123,10 +123,10 @@ static void wait_for_more(acceptor *a) {
 static int64_t next_connection(acceptor *a) {
     for (;;) {
         int64_t fd = rs_accept_queue_take(a->queue);
-        if (fd == -EAGAIN) fd = rs_accept_queue_take_any(&a->machine->engine, a->fd);
+        if (fd == -EAGAIN) fd = rs_accept_queue_take_any(a->machine->engine, a->fd);
         if (RS_LIKELY(fd >= 0)) return fd;
         if (fd != -EAGAIN) {
-            rsb_raise_wake(a->machine, rs_refusal(&a->machine->engine, 0)); /* a cancellation comes before the error */
+            rsb_raise_wake(a->machine, rs_refusal(a->machine->engine, 0)); /* a cancellation comes before the error */
             rsb_fail(fd, "accept", a->fd);
         }
         check_listener(a);
@@ -141,7 +141,7 @@ static VALUE as_they_come(VALUE argument) {
         rb_yield(LL2NUM(next_connection(a)));
         rsb_machine_of(a->self);
         /* A cancelled strand does not give way here: it still gets the connections that have come. */
-        if (rs_refusal(&a->machine->engine, 0) == RS_WAKE_VALUE) rsb_after_inline(a->machine);
+        if (rs_refusal(a->machine->engine, 0) == RS_WAKE_VALUE) rsb_after_inline(a->machine);
     }
     return Qnil;
 }
@@ -182,12 +182,12 @@ static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
     uint32_t ahead = ahead_of(options);
     rsb_machine *machine = rsb_machine_of(self);
     acceptor a = {.machine = machine, .self = self, .io = io, .fd = rsb_op_fd(machine, io)};
-    a.generation = rs_descriptor_generation(machine->engine.descriptors, a.fd);
+    a.generation = rs_descriptor_generation(rs_descriptors_of(machine->engine), a.fd);
     rb_need_block();
-    if (ahead == 0 && rs_tries_first(&machine->engine)) return when_ready((VALUE)&a);
-    if (ahead == 0 || !rs_accept_queue_fits(&machine->engine, a.fd)) return one_after_the_other((VALUE)&a);
+    if (ahead == 0 && rs_tries_first(machine->engine)) return when_ready((VALUE)&a);
+    if (ahead == 0 || !rs_accept_queue_fits(machine->engine, a.fd)) return one_after_the_other((VALUE)&a);
     rs_request request = {.kind = RS_OP_ACCEPT, .fd = a.fd};
-    a.queue = rs_accept_queue_open(&machine->engine, &request, ahead);
+    a.queue = rs_accept_queue_open(machine->engine, &request, ahead);
     return rb_ensure(as_they_come, (VALUE)&a, end_acceptor, (VALUE)&a);
 }
 
@@ -200,8 +200,8 @@ static VALUE machine_own_listener(VALUE self, VALUE descriptor) {
     bool sized = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
                  getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0;
     if (!sized || !(fcntl(fd, F_GETFL) & O_NONBLOCK)) rb_raise(rsb_eUsage, "descriptor %d is no socket that is non-blocking", fd);
-    rs_descriptor_note(machine->engine.descriptors, fd, RS_FD_STREAM, true);
-    rs_socket_made(&machine->engine, fd, family, type);
+    rs_descriptor_note(rs_descriptors_of(machine->engine), fd, RS_FD_STREAM, true);
+    rs_socket_made(machine->engine, fd, family, type);
     return Qnil;
 }
 
@@ -211,18 +211,18 @@ static VALUE machine_bound_to(VALUE self, VALUE descriptor) {
     int fd = rsb_io_fd(machine, descriptor);
     struct sockaddr_storage address;
     socklen_t len = sizeof(address);
-    if (!rs_is_simulated(&machine->engine)) {
+    if (!rs_is_simulated(machine->engine)) {
         if (getsockname(fd, (struct sockaddr *)&address, &len) < 0) rsb_fail(-errno, "getsockname", fd);
         return rb_str_new((const char *)&address, (long)len);
     }
     uint32_t size;
-    const void *bound = rs_sim_address(&machine->engine, fd, &size);
+    const void *bound = rs_sim_address(machine->engine, fd, &size);
     if (!bound) rsb_fail(-EINVAL, "getsockname", fd);
     return rb_str_new(bound, (long)size);
 }
 
 static void child_began(rsb_machine *machine) {
-    if (machine) rs_accept_queue_close_copies(&machine->engine);
+    if (machine) rs_accept_queue_close_copies(machine->engine);
 }
 
 static rsb_part part = {.child_began = child_began, .ends = end_accept_queues};

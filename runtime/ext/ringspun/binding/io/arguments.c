@@ -66,22 +66,22 @@ VALUE rsb_writing_end(VALUE io) { return RB_INTEGER_TYPE_P(io) ? io : rb_io_get_
 /* The program may have closed the IO object's descriptor, and opened another with the same number, without the machine. */
 int rsb_io_fd(rsb_machine *machine, VALUE io) {
     int fd = rsb_fd(io);
-    if (RS_UNLIKELY(!RB_INTEGER_TYPE_P(io)) && rs_is_simulated(&machine->engine)) {
+    if (RS_UNLIKELY(!RB_INTEGER_TYPE_P(io)) && rs_is_simulated(machine->engine)) {
         rb_raise(rsb_eUsage, "a simulated machine knows only the descriptors that it made, which are Integers; got %" PRIsVALUE,
                  rsb_inspect(io));
     }
-    if (RS_UNLIKELY(!RB_FIXNUM_P(io))) rs_descriptor_forget(machine->engine.descriptors, fd);
+    if (RS_UNLIKELY(!RB_FIXNUM_P(io))) rs_descriptor_forget(rs_descriptors_of(machine->engine), fd);
     return fd;
 }
 
 uint32_t rsb_generation(rsb_machine *machine, VALUE io) {
-    return RB_FIXNUM_P(io) ? rs_descriptor_generation(machine->engine.descriptors, (int)FIX2LONG(io)) : 0;
+    return RB_FIXNUM_P(io) ? rs_descriptor_generation(rs_descriptors_of(machine->engine), (int)FIX2LONG(io)) : 0;
 }
 
 /* For an IO object, rsb_io_fd raises if it is closed. */
 void rsb_check_descriptor(rsb_machine *machine, VALUE io, int fd, uint32_t generation, const char *what) {
     int now = RB_INTEGER_TYPE_P(io) ? fd : rsb_io_fd(machine, io);
-    bool same = now == fd && rs_descriptor_generation(machine->engine.descriptors, fd) == generation;
+    bool same = now == fd && rs_descriptor_generation(rs_descriptors_of(machine->engine), fd) == generation;
     if (RS_UNLIKELY(!same)) rsb_fail(-EBADF, what, fd);
 }
 
@@ -91,14 +91,14 @@ static int fd_after_others(rsb_machine *machine, VALUE io, VALUE *source) {
     VALUE object = RB_INTEGER_TYPE_P(io) ? io : io_of(io);
     int fd = RB_TYPE_P(object, T_FILE) ? rsb_fd_of_io(object) : rsb_fd(object);
     if (source) *source = rsb_own_source(*source);
-    uint32_t generation = fd < 0 ? 0 : rs_descriptor_generation(machine->engine.descriptors, fd);
+    uint32_t generation = fd < 0 ? 0 : rs_descriptor_generation(rs_descriptors_of(machine->engine), fd);
     rsb_end_turn(machine);
     if (fd >= 0) rsb_check_descriptor(machine, object, fd, generation, rb_id2name(rb_frame_this_func()));
     return rsb_io_fd(machine, object);
 }
 
 int rsb_op_source_fd(rsb_machine *machine, VALUE io, VALUE *source) {
-    if (RS_LIKELY(!rs_turn_ends(&machine->engine))) return rsb_io_fd(machine, io);
+    if (RS_LIKELY(!rs_turn_ends(machine->engine))) return rsb_io_fd(machine, io);
     return fd_after_others(machine, io, source);
 }
 

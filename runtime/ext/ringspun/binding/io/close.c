@@ -28,14 +28,14 @@ static closing **closing_of(const rsb_strand *strand) { return rsb_strand_part(s
 /* From here on no op begins on the descriptor. A second close raises: by the time that it could go on, the number may mean
  * another descriptor. */
 static void begin_closing(closing *c, int fd) {
-    if (!rs_descriptor_close_begin(&c->machine->engine, fd)) {
+    if (!rs_descriptor_close_begin(c->machine->engine, fd)) {
         rb_raise(rsb_eClosed, "close: another strand is closing descriptor %d already", fd);
     }
     c->fds[c->count++] = fd;
 }
 
 static void let_go(closing *c) {
-    while (c->count > 0) rs_descriptor_close_end(&c->machine->engine, c->fds[--c->count]);
+    while (c->count > 0) rs_descriptor_close_end(c->machine->engine, c->fds[--c->count]);
 }
 
 static VALUE end_closing(VALUE argument) {
@@ -54,8 +54,8 @@ static const rsb_list_kind for_closing = {.what = "the last op on a descriptor t
 
 static void end_ops_on(rsb_machine *machine, int fd) {
     RSB_EACH_PART(closing, machine, fd);
-    while (rs_descriptor_closing(&machine->engine, fd) > 0) {
-        rs_list *closers = rs_descriptor_closers(machine->engine.descriptors);
+    while (rs_descriptor_closing(machine->engine, fd) > 0) {
+        rs_list *closers = rs_descriptor_closers(rs_descriptors_of(machine->engine));
         rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, &for_closing, NULL);
     }
 }
@@ -77,7 +77,7 @@ static VALUE close_number(VALUE argument) {
     rs_request request = {.kind = RS_OP_CLOSE, .fd = FIX2INT(c->io)};
     begin_closing(c, request.fd);
     end_ops_on(c->machine, request.fd);
-    c->result = rs_try(&c->machine->engine, &request);
+    c->result = rs_try(c->machine->engine, &request);
     if (c->result == -EAGAIN) {
         rsb_op_wait wait = {.flags = RS_PARK_SHIELDED, .take = forget_number, .argument = c};
         c->result = rsb_perform(c->machine, &request, &wait);
@@ -145,7 +145,7 @@ static bool closes(const closing *c, int fd) {
 
 bool rsb_close_for_ruby(rsb_machine *machine, int fd) {
     if (closes(*closing_of(rsb_running(machine)), fd)) return false;
-    if (rs_descriptor_is_closing(machine->engine.descriptors, fd)) return true;
+    if (rs_descriptor_is_closing(rs_descriptors_of(machine->engine), fd)) return true;
     if (fcntl(fd, F_GETFD) < 0) return false;
     closing c = {.machine = machine, .io = INT2FIX(fd)};
     int state = 0;
@@ -171,8 +171,8 @@ static bool is_awaited(rsb_machine *machine, VALUE io) {
     for (int i = 0; i < 2; i++) {
         if (i > 0 && (ends[i] == io || RTEST(rb_funcall(ends[i], rb_intern("closed?"), 0)))) continue;
         int fd = rb_io_descriptor(ends[i]);
-        if (rs_descriptor_is_closing(machine->engine.descriptors, fd)) continue;
-        if (rs_descriptor_has_ops(machine->engine.descriptors, fd) || is_waited_for(machine, fd)) return true;
+        if (rs_descriptor_is_closing(rs_descriptors_of(machine->engine), fd)) continue;
+        if (rs_descriptor_has_ops(rs_descriptors_of(machine->engine), fd) || is_waited_for(machine, fd)) return true;
     }
     return false;
 }
@@ -180,8 +180,8 @@ static bool is_awaited(rsb_machine *machine, VALUE io) {
 /* @return whether strands of this thread wait for the IO, which hear of it before super does its part */
 static bool has_waiters(rsb_machine *machine, VALUE io) {
     if (machine) rsb_notice_fork(machine);
-    if (RS_LIKELY(!machine || machine->engine.in_flight == 0)) return false;
-    return !rsb_between_strands(machine) && !rs_is_simulated(&machine->engine) && is_awaited(machine, io);
+    if (RS_LIKELY(!machine || rs_ops_in_flight(machine->engine) == 0)) return false;
+    return !rsb_between_strands(machine) && !rs_is_simulated(machine->engine) && is_awaited(machine, io);
 }
 
 static VALUE end_waits_and_go_on(rsb_machine *machine, VALUE io, int argc, const VALUE *argv) {

@@ -55,7 +55,7 @@ static VALUE machine_open(int argc, VALUE *argv, VALUE self) {
     char *path = path_copy(name);
     rs_request request = {.kind = RS_OP_OPEN, .fd = -1, .owned = path,
                           .open = {.path = path, .flags = (uint32_t)flags, .mode = mode}};
-    int64_t fd = rs_try(&machine->engine, &request);
+    int64_t fd = rs_try(machine->engine, &request);
     if (fd == -EAGAIN) fd = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
     else free(path);
     if (fd < 0) rb_syserr_fail_str((int)-fd, name);
@@ -137,7 +137,7 @@ static VALUE machine_statx(VALUE self, VALUE target) {
                           .statx = {.path = named ? (const char *)(block + 1) : NULL, .answer = block,
                                     .mask = STATX_BASIC_STATS | STATX_BTIME, .flags = named ? 0 : AT_EMPTY_PATH}};
     struct statx answer;
-    int64_t result = rs_try(&machine->engine, &request);
+    int64_t result = rs_try(machine->engine, &request);
     if (result == -EAGAIN) {
         result = rsb_perform(machine, &request, &(rsb_op_wait){.answer = &answer, .answer_size = sizeof(answer)});
     } else {

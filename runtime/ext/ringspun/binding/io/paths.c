@@ -18,7 +18,7 @@ static void put_paths(rs_request *request, VALUE path, VALUE other) {
 static VALUE change(rsb_machine *machine, rs_request *request, VALUE path, VALUE other) {
     rsb_after_inline(machine);
     put_paths(request, path, other);
-    int64_t result = rs_try(&machine->engine, request);
+    int64_t result = rs_try(machine->engine, request);
     if (result == -EAGAIN) result = rsb_wait_for(machine, request, Qnil, RSB_OUT);
     else free(request->owned);
     RB_GC_GUARD(path);

@@ -35,7 +35,7 @@ typedef struct {
 static VALUE wait_pidfd(VALUE argument) {
     pidfd_wait *call = (pidfd_wait *)argument;
     rs_request request = {.kind = RS_OP_POLL, .fd = call->fd, .poll.events = POLLIN};
-    call->result = rs_try(&call->machine->engine, &request);
+    call->result = rs_try(call->machine->engine, &request);
     if (call->result == -EAGAIN) call->result = rsb_perform(call->machine, &request, &(rsb_op_wait){.answers_close = true});
     return Qnil;
 }
@@ -65,7 +65,7 @@ static bool wait_for_end(rsb_machine *machine, int pid) {
 #define LOOKS_A_WAIT 16         /* the wait lasts at most a 16th longer than the child, beyond LOOK_MIN_NS */
 
 static void look_later(rsb_machine *machine, int64_t *begun_ns) {
-    int64_t now_ns = rs_now(&machine->engine);
+    int64_t now_ns = rs_now(machine->engine);
     if (*begun_ns == 0) *begun_ns = now_ns;
     int64_t delay_ns = (now_ns - *begun_ns) / LOOKS_A_WAIT;
     if (delay_ns < LOOK_MIN_NS) delay_ns = LOOK_MIN_NS;
@@ -97,8 +97,8 @@ static bool is_refused(int64_t result) { return result == -EPERM || result == -E
 static VALUE wait_for_one_of(rsb_machine *machine, idtype_t kind, int id, int number) {
     for (int64_t begun_ns = 0;;) {
         rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .wait = {.id_type = (int32_t)kind, .id = id}};
-        int64_t pid = rs_try(&machine->engine, &request);
-        if (pid == -EAGAIN && !rs_tries_first(&machine->engine)) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+        int64_t pid = rs_try(machine->engine, &request);
+        if (pid == -EAGAIN && !rs_tries_first(machine->engine)) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
         if (pid == -EAGAIN) {
             look_later(machine, &begun_ns);
             continue;
@@ -116,12 +116,12 @@ VALUE rsb_wait_for_child(rsb_machine *machine, int number) {
     if (number <= 0) return wait_for_one_of(machine, P_PGID, number == 0 ? getpgrp() : -number, number);
     /* waitid first, because pidfd_open(2) also takes a process that is no child of this one, and could not be reaped. */
     rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .wait = {.id_type = P_PID, .id = number}};
-    int64_t ended = rs_try(&machine->engine, &request);
+    int64_t ended = rs_try(machine->engine, &request);
     bool waits = ended == -EAGAIN;
-    if (waits && rs_tries_first(&machine->engine) && !wait_for_end(machine, number)) {
+    if (waits && rs_tries_first(machine->engine) && !wait_for_end(machine, number)) {
         return wait_for_one_of(machine, P_PID, number, number);
     }
-    if (waits && !rs_tries_first(&machine->engine)) ended = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    if (waits && !rs_tries_first(machine->engine)) ended = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
     if (is_refused(ended)) return wait_by_looking(machine, number);
     if (ended < 0 && ended != -EAGAIN) rb_syserr_fail((int)-ended, "waitid");
     VALUE status = reap(INT2FIX(number));
@@ -163,10 +163,10 @@ static VALUE machine_waitid(VALUE self, VALUE pid) {
 static VALUE machine_pidfd_open(VALUE self, VALUE pid) {
     rsb_machine *machine = rsb_io_machine(self);
     int number = (int)rsb_integer(pid, 1, INT32_MAX, "pidfd_open: the pid");
-    if (rs_is_simulated(&machine->engine)) rb_raise(rsb_eUnsupported, "pidfd_open: a simulated machine has no processes");
+    if (rs_is_simulated(machine->engine)) rb_raise(rsb_eUnsupported, "pidfd_open: a simulated machine has no processes");
     int fd = (int)syscall(SYS_pidfd_open, number, 0);
     if (fd < 0) rb_syserr_fail(errno, "pidfd_open");
-    rs_descriptor_forget(machine->engine.descriptors, fd);
+    rs_descriptor_forget(rs_descriptors_of(machine->engine), fd);
     return INT2FIX(fd);
 }
 

@@ -33,7 +33,7 @@ static VALUE next_chunk(receiver *r) {
     rs_request request = {.kind = r->kind, .fd = r->fd,
                           .transfer = {.address = machine->scratch, .len = CHUNK, .offset = -1}};
     const char *what = rs_op_kinds[r->kind].name;
-    int64_t bytes = rs_try(&machine->engine, &request);
+    int64_t bytes = rs_try(machine->engine, &request);
     if (bytes > 0) return rb_str_new(machine->scratch, (long)bytes);
     if (bytes == 0) return Qnil;
     if (bytes != -EAGAIN) rsb_refused(machine, bytes, what, r->fd);
@@ -48,7 +48,7 @@ static VALUE next_chunk(receiver *r) {
 static VALUE each_chunk(VALUE self, VALUE io, uint8_t kind) {
     rsb_machine *machine = rsb_machine_of(self);
     receiver r = {.machine = machine, .kind = kind, .fd = rsb_op_fd(machine, io)};
-    uint32_t generation = rs_descriptor_generation(machine->engine.descriptors, r.fd);
+    uint32_t generation = rs_descriptor_generation(rs_descriptors_of(machine->engine), r.fd);
     rsb_need_block(kind == RS_OP_RECV ? "recv_each" : "read_each");
     VALUE chunk;
     while (!NIL_P(chunk = next_chunk(&r))) {

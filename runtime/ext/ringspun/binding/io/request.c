@@ -91,11 +91,11 @@ int64_t rsb_message_wait(rsb_machine *machine, rs_request *request, VALUE buffer
 
 bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request) {
     if (!(rs_request_message_flags(request) & MSG_DONTWAIT)) return false;
-    return rs_tries_first(&machine->engine) || rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE;
+    return rs_tries_first(machine->engine) || rs_refusal(machine->engine, 0) != RS_WAKE_VALUE;
 }
 
 int rsb_mode_of(rsb_machine *machine, int fd) {
-    return rs_is_simulated(&machine->engine) ? rs_sim_mode(&machine->engine, fd) : fcntl(fd, F_GETFL);
+    return rs_is_simulated(machine->engine) ? rs_sim_mode(machine->engine, fd) : fcntl(fd, F_GETFL);
 }
 
 void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd) {
@@ -108,7 +108,7 @@ void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd)
 }
 
 int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
-    int64_t result = rs_try(&machine->engine, request);
+    int64_t result = rs_try(machine->engine, request);
     if (RS_LIKELY(result != -EAGAIN)) {
         if (RS_UNLIKELY(result < 0)) rsb_refused(machine, result, what, request->fd);
         return result;
@@ -123,7 +123,7 @@ int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done
     int64_t result = -EAGAIN;
     rs_request_advance(request, (uint64_t)done);
     request->options |= RS_REQUEST_ALL;
-    if (done > 0 && rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE) return done;
+    if (done > 0 && rs_refusal(machine->engine, 0) != RS_WAKE_VALUE) return done;
     if (!rsb_must_not_wait(machine, request)) result = rsb_wait_for(machine, request, buffer, direction);
     if (result == -EAGAIN && done > 0) return done;
     if (result < 0) rsb_refused(machine, result, what, request->fd);
@@ -134,14 +134,14 @@ int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done
  * it early: it returns how many bytes were moved, and the next call or wait raises the error or the cancellation. */
 int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
     uint64_t total = rs_request_len(request);
-    int64_t result = rs_try(&machine->engine, request);
+    int64_t result = rs_try(machine->engine, request);
     if (RS_LIKELY(result == (int64_t)total) || (result == 0 && direction == RSB_IN)) return result;
     if (result < 0 && result != -EAGAIN) rsb_refused(machine, result, what, request->fd);
     return rsb_request_rest(machine, request, result > 0 ? result : 0, buffer, direction, what);
 }
 
 int64_t rsb_request_owning(rsb_machine *machine, rs_request *request, const char *what) {
-    int64_t result = rs_try(&machine->engine, request);
+    int64_t result = rs_try(machine->engine, request);
     if (result == -EAGAIN) result = rsb_wait_for(machine, request, Qnil, RSB_OUT);
     else free(request->owned);
     if (result < 0) rsb_fail(result, what, request->fd);
@@ -151,7 +151,7 @@ int64_t rsb_request_owning(rsb_machine *machine, rs_request *request, const char
 VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, int **where, const char *what) {
     int pair[2];
     *where = pair;
-    int64_t result = rs_try(&machine->engine, request);
+    int64_t result = rs_try(machine->engine, request);
     if (result == -EAGAIN) {
         *where = request->owned = rsb_alloc(sizeof(pair));
         rsb_op_wait wait = {.flags = RS_PARK_SHIELDED, .answer = pair, .answer_size = sizeof(pair)};

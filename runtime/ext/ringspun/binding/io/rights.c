@@ -37,7 +37,7 @@ static message *new_message(rs_request *request, size_t control_len) {
 }
 
 static void refuse_simulated(rsb_machine *machine, const char *what) {
-    if (!rs_is_simulated(&machine->engine)) return;
+    if (!rs_is_simulated(machine->engine)) return;
     rb_raise(rsb_eUnsupported, "%s: a simulated socket carries no descriptors", what);
 }
 
@@ -97,7 +97,7 @@ static VALUE machine_send_fd(int argc, VALUE *argv, VALUE self) {
         rb_raise(rsb_eUsage, "send_fd: expected a String of one byte or more, got %" PRIsVALUE, rsb_inspect(bytes));
     }
     int fd = rsb_fd(argv[1]);
-    uint32_t generation = rs_descriptor_generation(machine->engine.descriptors, fd);
+    uint32_t generation = rs_descriptor_generation(rs_descriptors_of(machine->engine), fd);
     sending s = {.machine = machine, .bytes = rb_str_new_frozen(bytes)};
     s.request = (rs_request){.kind = RS_OP_SENDMSG, .fd = rsb_op_fd(machine, argv[0])};
     rsb_check_descriptor(machine, argv[1], fd, generation, "send_fd");
@@ -106,7 +106,7 @@ static VALUE machine_send_fd(int argc, VALUE *argv, VALUE self) {
     message *block = new_message(&s.request, CMSG_SPACE(sizeof(fd)));
     block->data = (struct iovec){.iov_base = RSTRING_PTR(s.bytes), .iov_len = (size_t)RSTRING_LEN(s.bytes)};
     put_descriptor(block, fd);
-    s.result = rs_try(&machine->engine, &s.request);
+    s.result = rs_try(machine->engine, &s.request);
     if (s.result == -EAGAIN) {
         s.own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
         int error = s.own < 0 ? errno : 0;
@@ -184,7 +184,7 @@ static VALUE machine_recv_fd(VALUE self, VALUE socket) {
     refuse_simulated(machine, "recv_fd");
     rs_request request = {.kind = RS_OP_RECVMSG, .fd = rsb_op_fd(machine, socket)};
     message *block = new_message(&request, sizeof(block->control)), answer;
-    int64_t bytes = rs_try(&machine->engine, &request);
+    int64_t bytes = rs_try(machine->engine, &request);
     if (bytes == -EAGAIN) {
         rsb_op_wait wait = {.answer = &answer, .answer_size = sizeof(answer), .takes_bytes_first = true};
         bytes = rsb_perform(machine, &request, &wait);
@@ -199,7 +199,7 @@ static VALUE machine_recv_fd(VALUE self, VALUE socket) {
     bool cut = answer.header.msg_flags & MSG_CTRUNC;
     int count = rsb_rights_in(&answer.header, answer.control, RIGHTS_MAX, &fd);
     if (RS_LIKELY(count == 1 && !cut)) {
-        rs_descriptor_forget(machine->engine.descriptors, fd);
+        rs_descriptor_forget(rs_descriptors_of(machine->engine), fd);
         return INT2FIX(fd);
     }
     rsb_rights_in(&answer.header, answer.control, 0, &fd);

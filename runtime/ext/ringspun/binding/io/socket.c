@@ -101,7 +101,7 @@ static VALUE request_address(VALUE self, uint8_t kind, VALUE io, VALUE address, 
     size_t len = (size_t)RSTRING_LEN(packed);
     request.owned = memcpy(rsb_alloc(len), RSTRING_PTR(packed), len);
     request.address = (rs_socket_address){.bytes = request.owned, .len = (uint32_t)len};
-    int64_t result = rs_try(&machine->engine, &request);
+    int64_t result = rs_try(machine->engine, &request);
     if (result == -EAGAIN) result = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
     else free(request.owned);
     if (result == -EBADF || result == -EOPNOTSUPP) rsb_fail(result, what, request.fd);
@@ -260,7 +260,7 @@ static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
     char value[OPTION_MAX];
     request.option.value = value;
     request.option.len = OPTION_MAX;
-    int64_t len = rs_try(&machine->engine, &request);
+    int64_t len = rs_try(machine->engine, &request);
     if (len == -EAGAIN) {
         request.option.value = request.owned = rsb_alloc(OPTION_MAX);
         len = rsb_perform(machine, &request, &(rsb_op_wait){.answer = value, .answer_size = sizeof(value)});
@@ -276,7 +276,7 @@ static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
 
 /* True for a stream socket. All simulated sockets are stream sockets. */
 static bool carries_bytes(const rsb_machine *machine, int fd) {
-    return rs_is_simulated(&machine->engine) || rs_descriptor_carries_bytes(machine->engine.descriptors, fd);
+    return rs_is_simulated(machine->engine) || rs_descriptor_carries_bytes(rs_descriptors_of(machine->engine), fd);
 }
 
 /* True if the request has MSG_WAITALL. The machine implements that flag itself, because recv(2) with MSG_WAITALL may return less,
@@ -376,7 +376,7 @@ static int64_t exchange(rsb_machine *machine, rs_request *request, VALUE buffer,
                         const char *what) {
     message *block = request->owned;
     request->message.header = &block->header;
-    int64_t result = rs_try(&machine->engine, request);
+    int64_t result = rs_try(machine->engine, request);
     if (result == -EAGAIN && !rsb_must_not_wait(machine, request)) {
         result = rsb_message_wait(machine, request, buffer, answer, sizeof(*answer), direction);
     } else {
@@ -433,8 +433,8 @@ static int64_t receive_rest(rsb_machine *machine, rs_request *rest, int64_t byte
     rs_request next = *rest;
     next.transfer.address = (char *)rest->transfer.address + bytes;
     next.transfer.len -= (uint64_t)bytes;
-    int64_t more = rs_try(&machine->engine, &next);
-    if (more < 0 && more != -EAGAIN) rs_descriptor_owe(&machine->engine, &next, 0, more);
+    int64_t more = rs_try(machine->engine, &next);
+    if (more < 0 && more != -EAGAIN) rs_descriptor_owe(machine->engine, &next, 0, more);
     if (more == 0 || (more < 0 && more != -EAGAIN)) return bytes;
     bytes += more > 0 ? more : 0;
     return (uint64_t)bytes == rest->transfer.len ? bytes : rsb_request_rest(machine, rest, bytes, buffer, RSB_IN, "recvmsg");
@@ -478,7 +478,7 @@ static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
     VALUE result = rb_protect(hand_over, (VALUE)&(received){machine, &target, own, &answer, bytes}, &state);
     RB_GC_GUARD(own);
     if (RS_UNLIKELY(state)) {
-        if (!rs_is_simulated(&machine->engine)) close_received(&answer);
+        if (!rs_is_simulated(machine->engine)) close_received(&answer);
         rb_jump_tag(state);
     }
     return result;

@@ -17,15 +17,15 @@
 rsb_mover rsb_mover_of(rsb_machine *machine, uint8_t kind, VALUE from, VALUE to, const char *what) {
     rsb_mover mover = {.machine = machine, .from = from, .to = to, .deadline_ns = RS_NEVER, .what = what};
     mover.request = (rs_request){.kind = kind, .fd = rsb_io_fd(machine, from), .splice.to_fd = rsb_io_fd(machine, to)};
-    mover.from_generation = rs_descriptor_generation(machine->engine.descriptors, mover.request.fd);
-    mover.to_generation = rs_descriptor_generation(machine->engine.descriptors, mover.request.splice.to_fd);
-    mover.offload = rs_splice_sort_of(&machine->engine, mover.request.fd) == RS_SPLICE_FILE ||
-                    rs_splice_sort_of(&machine->engine, mover.request.splice.to_fd) == RS_SPLICE_FILE;
+    mover.from_generation = rs_descriptor_generation(rs_descriptors_of(machine->engine), mover.request.fd);
+    mover.to_generation = rs_descriptor_generation(rs_descriptors_of(machine->engine), mover.request.splice.to_fd);
+    mover.offload = rs_splice_sort_of(machine->engine, mover.request.fd) == RS_SPLICE_FILE ||
+                    rs_splice_sort_of(machine->engine, mover.request.splice.to_fd) == RS_SPLICE_FILE;
     return mover;
 }
 
 bool rsb_mover_fits(const rsb_mover *mover) {
-    rs_machine *engine = &mover->machine->engine;
+    rs_machine *engine = mover->machine->engine;
     return rs_splice_sort_of(engine, mover->request.fd) != RS_SPLICE_BLOCKING &&
            rs_splice_sort_of(engine, mover->request.splice.to_fd) != RS_SPLICE_BLOCKING;
 }
@@ -38,7 +38,7 @@ void rsb_mover_check(const rsb_mover *mover) {
 /* 1: it has waited. 0: it was ready. Negative: an error. */
 static int64_t wait_for(rsb_mover *mover, int fd, uint32_t events) {
     rs_request poll = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
-    int64_t ready = rs_try(&mover->machine->engine, &poll);
+    int64_t ready = rs_try(mover->machine->engine, &poll);
     if (ready >= 0) return 0;
     if (ready != -EAGAIN) return ready;
     ready = rsb_perform(mover->machine, &poll, &(rsb_op_wait){.answers_close = true, .deadline_ns = mover->deadline_ns});
@@ -73,17 +73,17 @@ static int64_t move_with_file(rsb_mover *mover) {
 }
 
 static int64_t count(rsb_mover *mover, int64_t moved) {
-    if (moved > 0) rs_count_spliced(&mover->machine->engine, (uint64_t)moved);
+    if (moved > 0) rs_count_spliced(mover->machine->engine, (uint64_t)moved);
     return moved;
 }
 
 int64_t rsb_move_at_once(rsb_mover *mover, uint64_t len) {
     mover->request.splice.len = len < MOVE_MAX ? len : MOVE_MAX;
-    return count(mover, rs_try(&mover->machine->engine, &mover->request));
+    return count(mover, rs_try(mover->machine->engine, &mover->request));
 }
 
 int64_t rsb_move(rsb_mover *mover, uint64_t len) {
-    bool as_op = mover->offload || !rs_tries_first(&mover->machine->engine);
+    bool as_op = mover->offload || !rs_tries_first(mover->machine->engine);
     for (int idle = 0;;) {
         mover->request.splice.len = len < MOVE_MAX ? len : MOVE_MAX;
         int64_t moved = as_op ? count(mover, move_with_file(mover)) : rsb_move_at_once(mover, len);

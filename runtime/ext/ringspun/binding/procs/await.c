@@ -6,7 +6,7 @@ static ID option_names[2], id_timeout_error;
 
 void rsb_resumable(rsb_machine *machine) {
     rsb_raise_refusal(machine); /* the wait will not be refused now, so the next ticket is its ticket */
-    rs_make_resumable(rs_running(&machine->engine), rs_next_ticket(&machine->engine));
+    rs_make_resumable(rs_running(machine->engine), rs_next_ticket(machine->engine));
 }
 
 static VALUE take_resume_value(rsb_machine *machine) {
@@ -18,7 +18,7 @@ static VALUE take_resume_value(rsb_machine *machine) {
 
 bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
     *value = take_resume_value(machine);
-    return rs_was_resumed(&machine->engine, kind);
+    return rs_was_resumed(machine->engine, kind);
 }
 
 int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit) {
@@ -46,7 +46,7 @@ VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit) {
 static bool park(rsb_machine *machine, const rsb_limit *limit, rs_list *list, VALUE *value) {
     rs_wake_kind kind = rsb_await(machine, rsb_limit_end(machine, limit), list);
     *value = take_resume_value(machine);
-    rs_await_outcome outcome = rs_await_end(&machine->engine, kind);
+    rs_await_outcome outcome = rs_await_end(machine->engine, kind);
     if (RS_UNLIKELY(outcome == RS_AWAIT_RAISES)) rsb_raise_wake(machine, kind);
     return outcome == RS_AWAIT_RESUMED;
 }
@@ -157,7 +157,7 @@ static inline VALUE wait_a_turn(rsb_machine *machine) {
  */
 static VALUE module_wait(VALUE module, VALUE seconds) {
     rsb_machine *machine = rsb_current();
-    bool whole_ticks = machine->engine.options.whole_ticks;
+    bool whole_ticks = rs_options_of(machine->engine)->whole_ticks;
     if (RS_LIKELY(seconds == INT2FIX(0) && !whole_ticks)) return wait_a_turn(machine);
     if (NIL_P(rsb_number_of_seconds(seconds)) && !rb_obj_is_kind_of(seconds, rb_cNumeric)) {
         rb_raise(rb_eTypeError, "wait: expected a number of seconds, got %" PRIsVALUE, rsb_inspect(seconds));

@@ -42,7 +42,7 @@ static VALUE evaluation_conclude_to(VALUE self, VALUE result) {
     rsb_frame *frame = evaluation->frame;
     if (frame) rsb_frame_follow(machine, frame);
     bool unwinds = frame && frame->strand != rsb_running(machine) && rsb_frame_goes_on(frame);
-    rs_evaluation_conclude_to(&machine->engine, &evaluation->engine, result, unwinds);
+    rs_evaluation_conclude_to(machine->engine, &evaluation->engine, result, unwinds);
     if (unwinds) unwind(machine, evaluation);
     RB_GC_GUARD(self);
     return ID2SYM(rb_intern("concluded"));
@@ -71,7 +71,7 @@ static VALUE evaluation_waiting_p(VALUE self) {
     rsb_evaluation *evaluation = rsb_evaluation_get(self);
     rsb_machine *machine = rsb_evaluation_machine(evaluation);
     const rsb_strand *strand = strand_of(machine, evaluation);
-    return rs_may_resume(&machine->engine, strand ? strand->id : RS_NO_ID) == RS_RESUMED ? Qtrue : Qfalse;
+    return rs_may_resume(machine->engine, strand ? strand->id : RS_NO_ID) == RS_RESUMED ? Qtrue : Qfalse;
 }
 
 /* Ends the wait of the evaluation: the call that waits returns the value.
@@ -86,7 +86,7 @@ static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
     rsb_evaluation *evaluation = rsb_evaluation_get(self);
     rsb_machine *machine = rsb_evaluation_machine(evaluation);
     rsb_strand *strand = strand_of(machine, evaluation);
-    rs_resumption answer = rs_resume(&machine->engine, strand ? strand->id : RS_NO_ID);
+    rs_resumption answer = rs_resume(machine->engine, strand ? strand->id : RS_NO_ID);
     if (answer == RS_NOT_WAITING) fail(self, "not waiting");
     if (answer == RS_ENDED_ALREADY) fail(self, "already scheduled");
     rsb_runs_of(strand)->resume_value = argc ? argv[0] : Qnil;

@@ -44,7 +44,7 @@ void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE p
 /* Removes the exception that was to unwind this frame, so that it is not raised in other code of the strand. False: it was
  * raised. */
 RSB_APART static bool take_back(rsb_machine *machine, rsb_frame *frame) {
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, frame->strand->id);
+    rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), frame->strand->id);
     VALUE raises = frame->strand->raises;
     for (long i = 0; engine && !NIL_P(raises) && i < RARRAY_LEN(raises); i++) {
         if (RARRAY_AREF(raises, i) != frame->cancels) continue;
@@ -58,7 +58,7 @@ RSB_APART static bool take_back(rsb_machine *machine, rsb_frame *frame) {
 void rsb_frame_spare(rsb_machine *machine, rsb_frame *frame) {
     if (!take_back(machine, frame)) return;
     frame->cancels = 0;
-    rs_evaluation_unwound(&machine->engine, &rsb_evaluation_data(frame->evaluation)->engine);
+    rs_evaluation_unwound(machine->engine, &rsb_evaluation_data(frame->evaluation)->engine);
 }
 
 void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
@@ -70,7 +70,7 @@ void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
     if (RS_LIKELY(!frame->evaluation)) return;
     rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
     evaluation->frame = NULL;
-    rs_evaluation_unwound(&machine->engine, &evaluation->engine);
+    rs_evaluation_unwound(machine->engine, &evaluation->engine);
 }
 
 /* --- suspended --- */
@@ -128,7 +128,7 @@ static void give(rsb_frame *frame, rsb_strand *strand) {
 /* For the engine: whether the strand is to be interrupted in the running fiber. Exceptions that were to unwind a run that is
  * suspended meanwhile are taken back first. */
 static bool interrupts_here(rs_machine *engine) {
-    rsb_machine *machine = engine->user;
+    rsb_machine *machine = rs_user_of(engine);
     if (RS_LIKELY(*fiber_frames_of(machine) == 0)) return true;
     VALUE here = rb_fiber_current();
     for (rsb_frame *frame = rsb_runs_of(rsb_running(machine))->frames; frame; frame = frame->outer) {
@@ -144,7 +144,7 @@ static bool runs_in(rsb_machine *machine, const rsb_strand *strand, VALUE fiber)
 
 void rsb_frame_follow(rsb_machine *machine, rsb_frame *frame) {
     if (RS_LIKELY(!frame->fiber) || runs_in(machine, frame->strand, frame->fiber)) return;
-    RS_EACH_STRAND(&machine->engine.strands, strand) {
+    RS_EACH_STRAND(rs_strands_of(machine->engine), strand) {
         if (!strand->user || !runs_in(machine, strand->user, frame->fiber)) continue;
         give(frame, strand->user);
         return;
@@ -164,7 +164,7 @@ static rsb_frame *newest_on(const rsb_machine *machine, const rsb_strand *strand
 }
 
 static rsb_frame *take_over(rsb_machine *machine, rsb_strand *strand, const void *data) {
-    RS_EACH_STRAND(&machine->engine.strands, other) {
+    RS_EACH_STRAND(rs_strands_of(machine->engine), other) {
         if (!other->user || other->user == strand) continue;
         rsb_frame *frame = newest_on(machine, other->user, data);
         if (!frame || !frame->fiber) continue;
@@ -217,7 +217,7 @@ static void frames_abandon(rsb_machine *machine, rsb_strand *strand) {
         if (!object) continue;
         VALUE error = rb_exc_new_cstr(rsb_eTerminated, "the evaluation was suspended with its fiber when its strand ended");
         rsb_conclude(machine, object, error);
-        rs_evaluation_unwound(&machine->engine, &rsb_evaluation_data(object)->engine);
+        rs_evaluation_unwound(machine->engine, &rsb_evaluation_data(object)->engine);
         RB_GC_GUARD(object);
     }
 }
@@ -226,7 +226,7 @@ static void frames_abandon(rsb_machine *machine, rsb_strand *strand) {
 static void frames_forked(rsb_machine *machine, rsb_strand *survivor) {
     /* The strands that wait for these answers are the parent's. */
     for (rsb_frame *frame = rsb_runs_of(survivor)->frames; frame; frame = frame->outer) frame->answer = NULL;
-    RS_EACH_STRAND(&machine->engine.strands, engine) {
+    RS_EACH_STRAND(rs_strands_of(machine->engine), engine) {
         rsb_strand *strand = engine->user;
         if (!strand || strand == survivor) continue;
         while (rsb_runs_of(strand)->frames) leave_for_good(machine, rsb_runs_of(strand)->frames);

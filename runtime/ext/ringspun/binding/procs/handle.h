@@ -26,7 +26,7 @@ static inline rsb_evaluation *rsb_evaluation_data(VALUE object) { return RTYPEDD
 /* Of a handle, if there is one: 0 is none. */
 static inline bool rsb_is_concluded(VALUE object) { return object && rs_is_concluded(&rsb_evaluation_data(object)->engine); }
 static inline void rsb_conclude(rsb_machine *machine, VALUE object, VALUE result) {
-    if (object) rs_evaluation_conclude(&machine->engine, &rsb_evaluation_data(object)->engine, result);
+    if (object) rs_evaluation_conclude(machine->engine, &rsb_evaluation_data(object)->engine, result);
 }
 
 #endif

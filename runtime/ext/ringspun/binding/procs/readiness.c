@@ -29,7 +29,7 @@ static VALUE await_ready(const options *how, VALUE io, uint32_t events, const ch
     rsb_machine *machine = rsb_current();
     int fd = how->poll_first ? rsb_op_fd(machine, io) : rsb_io_fd(machine, io);
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
-    int64_t result = how->poll_first ? rs_try(&machine->engine, &request) : -EAGAIN;
+    int64_t result = how->poll_first ? rs_try(machine->engine, &request) : -EAGAIN;
     if (result == -EAGAIN) {
         int64_t deadline_ns = rsb_limit_end(machine, &how->limit);
         rsb_resumable(machine);

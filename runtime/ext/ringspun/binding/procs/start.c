@@ -22,7 +22,7 @@ static void mark_start(const void *data) {
     rb_gc_mark(start->spawned_at);
 }
 
-static void starts_mark(rsb_machine *machine) { rs_batches_each(&machine->engine, mark_start); }
+static void starts_mark(rsb_machine *machine) { rs_batches_each(machine->engine, mark_start); }
 
 /* The program has seldom seen the handle of a strand that was made for starts, so the next strand reuses it. The last spare
  * handle is left for hand_over. */
@@ -44,15 +44,15 @@ static rsb_strand *give_handle(rs_strand *engine) {
 }
 
 static void reserve_batch(rsb_machine *machine) {
-    if (RS_LIKELY(rs_batch_reserve(&machine->engine, sizeof(rsb_start)))) return;
+    if (RS_LIKELY(rs_batch_reserve(machine->engine, sizeof(rsb_start)))) return;
     rsb_collect_for(sizeof(rs_batch));
-    if (!rs_batch_reserve(&machine->engine, sizeof(rsb_start))) rsb_fail_memory();
+    if (!rs_batch_reserve(machine->engine, sizeof(rsb_start))) rsb_fail_memory();
 }
 
 static rs_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervisor) {
     reserve_batch(machine);
     VALUE handle = take_handle(machine);
-    rs_strand *engine = rs_batch_spawn(&machine->engine, scope, rsb_strand_data(handle));
+    rs_strand *engine = rs_batch_spawn(machine->engine, scope, rsb_strand_data(handle));
     if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
     give_handle(engine)->supervisor = supervisor;
     RB_GC_GUARD(handle);
@@ -71,7 +71,7 @@ static void add(rs_batch *batch, const rsb_start *start) {
 
 void rsb_start_later(rsb_machine *machine, const rsb_start *start) {
     rs_scope *run = rsb_run_here(machine);
-    rs_batch *batch = rs_batch_open(&machine->engine, run);
+    rs_batch *batch = rs_batch_open(machine->engine, run);
     add(batch ? batch : new_batch(machine, run, Qnil), start);
 }
 
@@ -85,7 +85,7 @@ typedef rs_strand *hand_over_function(rs_machine *machine, rs_strand *strand, vo
 
 static void hand_over(rsb_machine *machine, rs_strand *strand, hand_over_function *function) {
     rsb_strand *user = machine->spare_len > 0 ? rsb_strand_data(machine->spare[machine->spare_len - 1]) : NULL;
-    rs_strand *other = function(&machine->engine, strand, user);
+    rs_strand *other = function(machine->engine, strand, user);
     if (!other) return;
     machine->spare_len--;
     give_handle(other);
@@ -174,7 +174,7 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
         if (!NIL_P(strand->supervisor)) strand->error = info;
         else if (rsb_is_rescueable(info)) handle(machine, strand, frame, &end, state);
         else if (!is_raised_by_caller(frame)) rsb_raise_in_root(machine, info);
-        if (RS_UNLIKELY(strand->id == machine->engine.root)) machine->child_error = child_error(end.error);
+        if (RS_UNLIKELY(strand->id == rs_root_id(machine->engine))) machine->child_error = child_error(end.error);
     }
     rsb_conclude(machine, frame->evaluation, end.error);
     return end;
@@ -183,7 +183,7 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
 /* Takes one exception raised for the strand: only this run of the batch ends with it. */
 static VALUE take_interrupt(rsb_machine *machine, rsb_strand *strand) {
     if (NIL_P(strand->raises) || RARRAY_LEN(strand->raises) == 0) return terminated();
-    rs_take_interrupt(rs_running(&machine->engine));
+    rs_take_interrupt(rs_running(machine->engine));
     return rb_ary_shift(strand->raises);
 }
 
@@ -192,7 +192,7 @@ static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *st
     rsb_frame_open(machine, &frame, strand->home, start->proc, start->evaluation);
     frame.answer = answer;
     outcome end = {.value = Qnil};
-    rs_wake_kind refusal = rs_refusal(&machine->engine, 0);
+    rs_wake_kind refusal = rs_refusal(machine->engine, 0);
     if (RS_UNLIKELY(refusal != RS_WAKE_VALUE)) {
         if (refusal == RS_WAKE_INTERRUPT) end.error = take_interrupt(machine, strand);
         else end.error = terminated(), strand->cancelled = true;
@@ -225,8 +225,8 @@ static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
         runs->answer = NULL;
         return run(machine, strand, &start, answer, state).killed;
     }
-    rs_strand *me = rs_running(&machine->engine);
-    for (const rsb_start *next; (next = rs_batch_next(&machine->engine, me));) {
+    rs_strand *me = rs_running(machine->engine);
+    for (const rsb_start *next; (next = rs_batch_next(machine->engine, me));) {
         rsb_start start = *next;
         if (RS_UNLIKELY(rsb_is_concluded(start.evaluation))) continue; /* from outside, before it began */
         have_spare(machine);
@@ -234,7 +234,7 @@ static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
         bool killed = run(machine, strand, &start, NULL, state).killed;
         if (RS_UNLIKELY(killed || strand->used_fiber || !rsb_fiber_reset(machine, strand->home, true))) strand->used_fiber = true;
         /* A run that has computed for long ends the turn: strands whose timers are due go before the next run. */
-        bool turn_over = rs_batch_turn_is_over(&machine->engine, me);
+        bool turn_over = rs_batch_turn_is_over(machine->engine, me);
         if (RS_LIKELY(!strand->used_fiber && !strand->shown && !runs->frames && !turn_over)) continue;
         if (me->batch) hand_over(machine, me, turn_over ? rs_batch_hand_over_in_place : rs_batch_hand_over);
         if (!me->batch || killed) return killed;
@@ -243,7 +243,7 @@ static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
 }
 
 static void batch_fail(rsb_machine *machine, rs_strand *strand, VALUE error) {
-    for (const rsb_start *next; (next = rs_batch_next(&machine->engine, strand));) {
+    for (const rsb_start *next; (next = rs_batch_next(machine->engine, strand));) {
         rsb_start start = *next;
         if (rsb_is_concluded(start.evaluation)) continue;
         /* There is no stack that could end with the thread: only an exception goes on. */
@@ -258,10 +258,10 @@ static void batch_fail(rsb_machine *machine, rs_strand *strand, VALUE error) {
 
 bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, bool *failed) {
     rsb_start_answer answer = {.start = start};
-    rs_strand *me = rs_running(&machine->engine);
+    rs_strand *me = rs_running(machine->engine);
     VALUE handle = take_handle(machine);
     rsb_strand *strand = rsb_strand_data(handle);
-    rs_strand *engine = rs_spawn_first(&machine->engine, rsb_run_here(machine), strand);
+    rs_strand *engine = rs_spawn_first(machine->engine, rsb_run_here(machine), strand);
     if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
     rs_strand_awaits_turn(engine);
     give_handle(engine);

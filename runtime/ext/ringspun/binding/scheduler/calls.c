@@ -63,7 +63,7 @@ static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
     VALUE arguments = rb_assoc_new(pid, flags);
     if (!machine) return rsb_blocking(wait_in_thread, arguments);
     if (options & WNOHANG) return status_of(arguments);
-    if (RS_UNLIKELY(rs_is_simulated(&machine->engine))) return wait_outside(machine, pid, (int)options);
+    if (RS_UNLIKELY(rs_is_simulated(machine->engine))) return wait_outside(machine, pid, (int)options);
     rsb_closed(machine);
     if (options != 0) return rsb_wait_for_change(machine, pid, (int)options);
     child_wait wait = {machine, number};
@@ -85,7 +85,7 @@ static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
 static VALUE scheduler_io_close(VALUE self, VALUE fd) {
     int number = (int)rsb_integer(fd, 0, INT32_MAX, "io_close: the descriptor");
     rsb_machine *machine = rsb_hook_machine(self);
-    bool serves = machine && !rs_is_simulated(&machine->engine);
+    bool serves = machine && !rs_is_simulated(machine->engine);
     return serves && rsb_close_for_ruby(machine, number) ? Qtrue : Qfalse;
 }
 
@@ -137,7 +137,7 @@ static VALUE free_lookup(VALUE lookup) {
  */
 static VALUE scheduler_address_resolve(VALUE self, VALUE hostname) {
     rsb_machine *machine = rsb_hook_machine(self);
-    if (machine && rs_is_simulated(&machine->engine)) machine = NULL;
+    if (machine && rs_is_simulated(machine->engine)) machine = NULL;
     if (machine) rsb_after_inline(machine);
     /* After the yield, because other strands may have changed the String. */
     const char *host = StringValueCStr(hostname);
@@ -164,7 +164,7 @@ static VALUE call_work(RB_BLOCK_CALL_FUNC_ARGLIST(unused, work)) { return rb_fun
  */
 static VALUE blocking_operation_wait(VALUE self, VALUE work) {
     rsb_machine *machine = rsb_hook_machine(self);
-    if (!machine || rs_is_simulated(&machine->engine)) {
+    if (!machine || rs_is_simulated(machine->engine)) {
         rsb_blocking(call_work, work); /* otherwise the work would call this hook again */
     } else if (!RTEST(rb_funcall(rsb_mRingspun, id_lend, 2, work, rsb_called_for_system_call() ? Qtrue : Qfalse))) {
         rsb_raise_refusal(machine);
@@ -193,7 +193,7 @@ static VALUE scheduler_method_missing(int argc, VALUE *argv, VALUE self) {
 /* --- for Ringspun::Offload --- */
 
 /* True if the running strand's next wait would raise. */
-static VALUE is_refused(VALUE self) { return rs_refusal(&rsb_current()->engine, 0) != RS_WAKE_VALUE ? Qtrue : Qfalse; }
+static VALUE is_refused(VALUE self) { return rs_refusal(rsb_current()->engine, 0) != RS_WAKE_VALUE ? Qtrue : Qfalse; }
 
 /* After the work, errno is that of its system call. */
 static VALUE is_interrupted_call(VALUE self, VALUE work) {

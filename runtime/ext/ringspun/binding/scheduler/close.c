@@ -3,7 +3,7 @@
 
 static ID id_set_scheduler, id_scheduler;
 
-static bool is_root(const rsb_machine *machine) { return rs_is_root(&machine->engine, rs_running(&machine->engine)); }
+static bool is_root(const rsb_machine *machine) { return rs_is_root(machine->engine, rs_running(machine->engine)); }
 
 static void wait_for_all(rsb_machine *machine) {
     rs_scope *scope = machine->outermost;
@@ -50,9 +50,9 @@ static VALUE scheduler_thread_fails_p(VALUE self) {
 /* Like #run for a thread that fails. Its own error goes on, and those of strands are reported. */
 static VALUE cancel_all(VALUE self) {
     rsb_machine *machine = rsb_parking_machine(self, "scheduler_close");
-    rs_scope_cancel(&machine->engine, &machine->outside, RS_CANCELLED_BY_CALL);
+    rs_scope_cancel(machine->engine, &machine->outside, RS_CANCELLED_BY_CALL);
     wait_for_all(machine);
-    rs_scope_forgive(&machine->engine, &machine->outside);
+    rs_scope_forgive(machine->engine, &machine->outside);
     rb_funcall(machine->self, rb_intern("report_unread_errors"), 0);
     return Qnil;
 }
@@ -62,7 +62,7 @@ static VALUE close_machine(VALUE self) {
     scheduler->closed = true;
     if (!scheduler->own || NIL_P(scheduler->machine)) return Qnil;
     rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
-    bool usable = machine->open && rsb_existing() == machine && machine->engine.running != RS_NO_INDEX;
+    bool usable = machine->open && rsb_existing() == machine && !rs_none_runs(machine->engine);
     if (usable && is_root(machine)) rb_funcall(machine->self, rb_intern("close"), 0);
     return Qnil;
 }

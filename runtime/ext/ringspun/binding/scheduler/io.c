@@ -81,7 +81,7 @@ static int64_t poll_simulated(rsb_machine *machine, VALUE io, int fd, short even
     }
 }
 
-static bool serves(const rsb_machine *machine) { return machine && !rs_is_simulated(&machine->engine); }
+static bool serves(const rsb_machine *machine) { return machine && !rs_is_simulated(machine->engine); }
 
 /* --- readiness --- */
 
@@ -148,10 +148,10 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
     if (timeout == INT2FIX(0)) {
         rsb_before_look(machine);
         request.fd = fd = rb_io_descriptor(io); /* again: other strands may have closed it */
-        result = rs_try(&machine->engine, &request);
+        result = rs_try(machine->engine, &request);
         if (result == -EAGAIN) result = RSB_TIME_IS_UP;
-    } else if (RS_UNLIKELY(rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE)) {
-        result = rs_try(&machine->engine, &request); /* who may not wait is told what is ready */
+    } else if (RS_UNLIKELY(rs_refusal(machine->engine, 0) != RS_WAKE_VALUE)) {
+        result = rs_try(machine->engine, &request); /* who may not wait is told what is ready */
     }
     if (result == -EAGAIN) {
         rsb_op_wait wait = {.io = io, .answers_close = true, .deadline_ns = rsb_interval_end(machine, timeout), .take = note_close,
@@ -264,7 +264,7 @@ static int64_t wait_to_read(transfer *t) {
     return rsb_perform(t->machine, &t->request, &wait);
 }
 
-static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(t->machine->engine.descriptors, t->request.fd); }
+static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(rs_descriptors_of(t->machine->engine), t->request.fd); }
 
 /* Writes a copy of the bytes to a file by an op. For other descriptors it waits until there is room; the caller tries again. */
 RSB_APART static int64_t wait_to_write(transfer *t) {
@@ -286,12 +286,12 @@ RSB_APART static int64_t wait_to_write(transfer *t) {
 static bool waits_for_itself(const transfer *t) { return t->minimum > 0 || rs_fd_is_file(kind_of(t)); }
 
 static int64_t try_once(transfer *t, bool *may_wait) {
-    rs_descriptors *descriptors = t->machine->engine.descriptors;
+    rs_descriptors *descriptors = rs_descriptors_of(t->machine->engine);
     *may_wait = waits_for_itself(t);
     /* A call that does not wait needs the kernel's answer, and not the hint that the descriptor is empty (`drained`). */
     bool guess = rs_descriptor_is_drained(descriptors, t->request.fd) && !*may_wait;
     if (guess && !(*may_wait = must_wait(t))) rs_descriptor_may_have(descriptors, t->request.fd);
-    return rs_try(&t->machine->engine, &t->request);
+    return rs_try(t->machine->engine, &t->request);
 }
 
 /* Returns how many bytes were transferred, or -errno. A function of its own, like all that need not be on the stack of a parked
@@ -319,7 +319,7 @@ static int64_t wait_to_go_on(transfer *t) {
         if (RS_UNLIKELY(result == RSB_TIME_IS_UP)) rsb_leave_hook(t->machine), fail_timeout();
         check_after_wait(t);
         if (result != 0 || reads(t->request.kind)) return result;
-        result = rs_try(&t->machine->engine, &t->request);
+        result = rs_try(t->machine->engine, &t->request);
     } while (result == -EAGAIN);
     return result;
 }
@@ -333,7 +333,7 @@ static bool goes_on(const transfer *t, size_t transferred) {
 }
 
 static void let_others(const transfer *t) {
-    if (RS_LIKELY(!rs_turn_ends(&t->machine->engine))) return;
+    if (RS_LIKELY(!rs_turn_ends(t->machine->engine))) return;
     rsb_end_turn(t->machine);
     if (!rsb_is_open_as(t->io, t->request.fd)) rsb_fail_closed();
 }
@@ -353,7 +353,7 @@ static int64_t transfer_all(transfer *t) {
         if (t->request.transfer.offset >= 0) t->request.transfer.offset += result;
     } while (goes_on(t, (size_t)result));
     if (t->done == 0) return result;
-    if (result < 0) rs_descriptor_owe(&t->machine->engine, &t->request, 0, result);
+    if (result < 0) rs_descriptor_owe(t->machine->engine, &t->request, 0, result);
     return (int64_t)t->done;
 }
 

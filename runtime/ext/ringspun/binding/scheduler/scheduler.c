@@ -164,14 +164,14 @@ static bool is_live_thread(VALUE blocker) {
 
 static bool has_ended(VALUE blocker) { return rsb_is_thread(blocker) && !is_live_thread(blocker); }
 
-static bool is_simulated(const rsb_machine *machine) { return rs_is_simulated(&machine->engine); }
+static bool is_simulated(const rsb_machine *machine) { return rs_is_simulated(machine->engine); }
 static bool is_queue(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, queue_class); }
 
 /* Raises for a wait with a limit that CRuby would measure by the real clock. After this hook returns, CRuby (queue_do_pop in
  * thread_sync.c, thread_join in thread.c) would find that no real time has passed, and wait for the whole limit again and again,
  * while virtual time runs away. */
 static void need_virtual_time(rsb_machine *machine, VALUE blocker, int64_t limit_ns) {
-    bool waits = limit_ns != RS_NEVER && limit_ns > rs_now(&machine->engine);
+    bool waits = limit_ns != RS_NEVER && limit_ns > rs_now(machine->engine);
     if (waits && is_queue(blocker)) {
         rb_raise(rsb_eUnsupported, "a simulation has no time for a %" PRIsVALUE ", which takes it from the real clock; use "
                  "Ringspun::Queue or Ringspun::SizedQueue, or Machine#timeout or Timeout.timeout around the call",
@@ -238,7 +238,7 @@ static VALUE end_plain_wait(VALUE argument) {
 /* Another thread may have called `unblock` before CRuby called this hook. */
 static bool is_unblocked_already(rsb_machine *machine, VALUE fiber) {
     block_waits *waits = waits_of(machine);
-    bool now = waits->unblocked_fiber == fiber && waits->unblocked_at == machine->engine.metrics.resumes;
+    bool now = waits->unblocked_fiber == fiber && waits->unblocked_at == rs_turn_number(machine->engine);
     waits->unblocked_fiber = 0;
     return now;
 }
@@ -261,7 +261,7 @@ static bool end_pauses(rsb_machine *machine, VALUE fiber) {
     }
     if (found) return true;
     waits_of(machine)->unblocked_fiber = fiber;
-    waits_of(machine)->unblocked_at = machine->engine.metrics.resumes;
+    waits_of(machine)->unblocked_at = rs_turn_number(machine->engine);
     return false;
 }
 
@@ -282,7 +282,7 @@ static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     if (RS_UNLIKELY(!machine)) return wait_plainly(self, argv[0], rsb_deadline_after(NULL, rsb_limit_ns(timeout)));
     int64_t limit_ns = rsb_deadline_after(machine, rsb_limit_ns(timeout));
     if (RS_UNLIKELY(has_ended(argv[0]))) { /* an override of this hook has waited meanwhile */
-        rs_forget_permit(&machine->engine);
+        rs_forget_permit(machine->engine);
         return Qtrue;
     }
     if (RS_UNLIKELY(is_simulated(machine))) need_virtual_time(machine, argv[0], limit_ns);
@@ -295,7 +295,7 @@ rs_strand *rsb_blocked_in(rsb_machine *machine, VALUE fiber) {
     st_data_t found;
     st_table *blocked = waits_of(machine)->blocked;
     if (!blocked || !st_lookup(blocked, (st_data_t)fiber, &found)) return NULL;
-    return rs_strand_find(&machine->engine.strands, (rs_id)found);
+    return rs_strand_find(rs_strands_of(machine->engine), (rs_id)found);
 }
 
 static bool is_overridden(VALUE self, ID hook) {
@@ -305,7 +305,7 @@ static bool is_overridden(VALUE self, ID hook) {
 /* The strand that runs in that fiber. A running strand whose first wait is still to come may be in a fiber that its handle does
  * not name: if no strand is known for the fiber, it is the running one. */
 static rsb_strand *strand_in(rsb_machine *machine, VALUE fiber) {
-    rsb_strand *running = machine->engine.running == RS_NO_INDEX ? NULL : rsb_running(machine);
+    rsb_strand *running = rs_none_runs(machine->engine) ? NULL : rsb_running(machine);
     if (running && (running->home == fiber || running->fiber == fiber)) return running;
     rsb_strand *known = rsb_strand_of_fiber(machine, fiber);
     if (known || !running || !RTEST(rb_fiber_alive_p(fiber))) return known;
@@ -318,7 +318,7 @@ static rsb_strand *strand_in(rsb_machine *machine, VALUE fiber) {
 static void permit(rsb_machine *machine, VALUE self, VALUE blocker, VALUE fiber) {
     rsb_strand *handle = strand_in(machine, fiber);
     if (!handle) return;
-    rs_strand *strand = rs_strand_find(&machine->engine.strands, handle->id);
+    rs_strand *strand = rs_strand_find(rs_strands_of(machine->engine), handle->id);
     if (strand->wait != RS_WAIT_NONE && !is_overridden(self, id_block) && !is_overridden(self, id_kernel_sleep)) return;
     bool *by_queue = permit_by_queue_of(handle);
     *by_queue = is_queue(blocker) && (*by_queue || !strand->permit);
@@ -328,7 +328,7 @@ static void permit(rsb_machine *machine, VALUE self, VALUE blocker, VALUE fiber)
 /* Callers of {#block} check again whether they may go on; Mutex#sleep does not. So it must not take a permit that came from a
  * queue, too late for a wait that had timed out. */
 static void forget_permit_by_queue(rsb_machine *machine) {
-    if (*permit_by_queue_of(rsb_running(machine))) rs_forget_permit(&machine->engine);
+    if (*permit_by_queue_of(rsb_running(machine))) rs_forget_permit(machine->engine);
 }
 
 /* Called when the wait of a fiber in {#block} is over. From any thread; never waits and never switches.
@@ -352,12 +352,12 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
         return Qnil;
     }
     if (RS_LIKELY(here)) {
-        rs_unblock(&machine->engine, strand);
+        rs_unblock(machine->engine, strand);
         return Qnil;
     }
     rs_message *message = rs_alloc(sizeof(*message));
     *message = (rs_message){.kind = RS_MESSAGE_UNBLOCK, .name = rs_strand_id(strand), .payload = strand->ticket};
-    rs_send(&machine->engine, message);
+    rs_send(machine->engine, message);
     return Qnil;
 }
 

@@ -66,7 +66,7 @@ static void selections_closing(rsb_machine *machine, int fd) {
     RS_EACH_LINKED(selections_of(machine), selection, link, s) {
         if (s->closed || !has_descriptor(s, fd)) continue;
         s->closed = true;
-        rs_descriptor_closing(&machine->engine, s->epoll);
+        rs_descriptor_closing(machine->engine, s->epoll);
     }
 }
 
@@ -167,7 +167,7 @@ static VALUE wait_for_any(VALUE argument) {
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (s->epoll < 0) rb_sys_fail("epoll_create1(2)");
     for (long at = 0; at < s->count; at++) {
-        if (rs_descriptor_is_closing(s->machine->engine.descriptors, s->polls[at].fd)) rsb_fail_closed();
+        if (rs_descriptor_is_closing(rs_descriptors_of(s->machine->engine), s->polls[at].fd)) rsb_fail_closed();
         add_to_epoll(s, at);
     }
     for (;;) {
@@ -201,8 +201,8 @@ static VALUE select_from(VALUE argument) {
     for (int which = 0; which < 3; which++) add_list(s, which);
     describe(s);
     if (look(s) > 0) return answer(s);
-    if (s->deadline_ns <= rs_now(&s->machine->engine)) return Qnil;
-    if (s->count > 0 && RS_UNLIKELY(rs_is_simulated(&s->machine->engine))) return wait_outside(s);
+    if (s->deadline_ns <= rs_now(s->machine->engine)) return Qnil;
+    if (s->count > 0 && RS_UNLIKELY(rs_is_simulated(s->machine->engine))) return wait_outside(s);
     if (s->count > 0) return rb_ensure(wait_for_any, argument, end_waiting, argument);
     rsb_sleep_until(s->machine, s->deadline_ns);
     return Qnil;

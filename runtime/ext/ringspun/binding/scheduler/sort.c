@@ -18,7 +18,7 @@ RSB_APART static void fail_to_reserve(int fd) {
 }
 
 static void reserve(rsb_machine *machine, int fd) {
-    if (RS_UNLIKELY(!rs_descriptors_reserve(machine->engine.descriptors, fd))) fail_to_reserve(fd);
+    if (RS_UNLIKELY(!rs_descriptors_reserve(rs_descriptors_of(machine->engine), fd))) fail_to_reserve(fd);
 }
 
 /* Tries getsockopt(2) first: that takes less stack than rs_descriptor_classify. */
@@ -29,10 +29,10 @@ RSB_APART static long look_up(rsb_machine *machine, int fd) {
     if (!(fcntl(fd, F_GETFL) & O_NONBLOCK)) return RS_FD_BLOCKING;
     getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
     reserve(machine, fd);
-    rs_descriptor_note(machine->engine.descriptors, fd, RS_FD_STREAM, true);
-    rs_socket_made(&machine->engine, fd, family, type);
+    rs_descriptor_note(rs_descriptors_of(machine->engine), fd, RS_FD_STREAM, true);
+    rs_socket_made(machine->engine, fd, family, type);
     bool bytes, reports_more;
-    rs_descriptor_noted(machine->engine.descriptors, fd, &bytes, &reports_more);
+    rs_descriptor_noted(rs_descriptors_of(machine->engine), fd, &bytes, &reports_more);
     return RS_FD_STREAM | SORT_SOCKET | (bytes ? SORT_BYTES : 0) | (reports_more ? SORT_REPORTS_MORE : 0);
 }
 
@@ -47,7 +47,7 @@ void rsb_sort_restore(rsb_machine *machine, VALUE io, int fd) {
     if (RS_UNLIKELY(NIL_P(known) || FIX2LONG(known) >> SORT_BITS != fd)) known = rsb_sort_look_up(machine, io, fd);
     long sort = FIX2LONG(known);
     reserve(machine, fd);
-    rs_descriptor_restore(machine->engine.descriptors, fd, (rs_fd_kind)(sort & SORT_KIND), sort & SORT_SOCKET, sort & SORT_BYTES,
+    rs_descriptor_restore(rs_descriptors_of(machine->engine), fd, (rs_fd_kind)(sort & SORT_KIND), sort & SORT_SOCKET, sort & SORT_BYTES,
                           sort & SORT_REPORTS_MORE);
 }
 

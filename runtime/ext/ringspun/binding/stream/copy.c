@@ -33,7 +33,7 @@ typedef struct {
 
 static bool is_pipe(rsb_machine *machine, VALUE io) {
     struct stat st;
-    return !rs_is_simulated(&machine->engine) && fstat(rsb_io_fd(machine, io), &st) == 0 && S_ISFIFO(st.st_mode);
+    return !rs_is_simulated(machine->engine) && fstat(rsb_io_fd(machine, io), &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
 /* Whose peer has not sent or taken bytes in time, or is gone: by EPIPE that of the side that is written. NULL: no stream's. */
@@ -119,7 +119,7 @@ static VALUE copy(VALUE argument) {
 static int64_t read_pipe(copier *c, void *bytes, size_t len) {
     rs_request request = {.kind = RS_OP_READ, .fd = FIX2INT(c->pipe[0]),
                           .transfer = {.address = bytes, .len = len, .offset = -1}};
-    int64_t count = rs_try(&c->machine->engine, &request);
+    int64_t count = rs_try(c->machine->engine, &request);
     if (count != -EAGAIN) return count;
     request.transfer.address = request.owned = rs_alloc(len);
     rsb_op_wait wait = {.flags = RS_PARK_SHIELDED, .answer = bytes, .answer_size = len};
@@ -134,7 +134,7 @@ static VALUE give_back(VALUE argument) {
     if (!c->machine->open || was_forked(c)) return Qnil;
     char bytes[4096];
     rs_buffer *in = &c->stream->in;
-    rs_pool *pool = c->machine->engine.pool;
+    rs_pool *pool = rs_pool_of(c->machine->engine);
     bool room = c->held == 0 || c->stream->closed || rs_buffer_room(pool, in, c->held);
     while (c->held > 0) {
         int64_t count = read_pipe(c, bytes, c->held < sizeof(bytes) ? c->held : sizeof(bytes));
@@ -151,7 +151,7 @@ static VALUE make_pipe(VALUE argument) {
     copier *c = (copier *)argument;
     rs_request request = {.kind = RS_OP_PIPE, .fd = -1};
     VALUE pair = rsb_make_pair(c->machine, &request, &request.pipe.pair, "copy_to");
-    bool simulated = rs_is_simulated(&c->machine->engine);
+    bool simulated = rs_is_simulated(c->machine->engine);
     if (!simulated) c->ends = rs_alloc(sizeof(rsb_unshared) * 2);
     for (int i = 0; i < 2; i++) {
         c->pipe[i] = RARRAY_AREF(pair, i);
@@ -195,7 +195,7 @@ static VALUE stream_splice_to(VALUE self, VALUE to, VALUE length, VALUE timeout)
     if (!rsb_stream_is_plain(c.stream)) return Qnil;
     if (c.stream->ended || rs_buffer_len(&c.stream->in) > 0) return INT2FIX(0);
     c.to_fd = rsb_io_fd(c.machine, c.to);
-    c.to_generation = rs_descriptor_generation(c.machine->engine.descriptors, c.to_fd);
+    c.to_generation = rs_descriptor_generation(rs_descriptors_of(c.machine->engine), c.to_fd);
     bool needs_pipe = !is_pipe(c.machine, c.stream->io) && !is_pipe(c.machine, c.to);
     if (needs_pipe && !RTEST(rb_rescue2(make_pipe, (VALUE)&c, no_pipe, Qnil, rb_eSystemCallError, (VALUE)0))) return Qnil;
     c.stream->reading = true;
@@ -223,7 +223,7 @@ static VALUE stream_pass_on(VALUE self, VALUE other, VALUE max, VALUE timeout) {
     rsb_stream *stream = rsb_stream_begin_read(self, NIL_P(timeout) ? Qundef : timeout, "copy_to", &machine);
     VALUE bytes = string_of(stream, max);
     rsb_stream_put(other, bytes, "copy_to");
-    rs_buffer_drop(machine->engine.pool, &stream->in, (size_t)RSTRING_LEN(bytes));
+    rs_buffer_drop(rs_pool_of(machine->engine), &stream->in, (size_t)RSTRING_LEN(bytes));
     stream->searched = 0;
     return LONG2NUM(RSTRING_LEN(bytes));
 }

@@ -14,7 +14,7 @@ static ID id_stream, option_names[3];
 
 static bool is_socket(rsb_machine *machine, int fd) {
     struct stat st;
-    if (rs_is_simulated(&machine->engine)) return rs_sim_is_socket(&machine->engine, fd);
+    if (rs_is_simulated(machine->engine)) return rs_sim_is_socket(machine->engine, fd);
     return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
@@ -52,7 +52,7 @@ static VALUE stream_initialize(int argc, VALUE *argv, VALUE self) {
     stream->io = io;
     stream->fd = fd;
     stream->socket = is_socket(machine, fd);
-    rs_write_queue_open(&machine->engine, &stream->write_queue, stream->socket ? RS_OP_SEND : RS_OP_WRITE, out);
+    rs_write_queue_open(machine->engine, &stream->write_queue, stream->socket ? RS_OP_SEND : RS_OP_WRITE, out);
     if (RB_TYPE_P(io, T_FILE)) rs_write_queue_ask(&stream->write_queue, rsb_stream_is_open);
     if (!NIL_P(tls_socket)) rsb_tls_adopt(machine, stream, tls_socket);
     return self;
@@ -85,7 +85,7 @@ static VALUE stream_to_io(VALUE self) {
     if (is_shown(stream)) return stream->shown;
     rsb_machine *machine;
     rsb_stream_get(self, &machine);
-    if (rs_is_simulated(&machine->engine)) rb_raise(rsb_eUnsupported, "to_io: a simulated descriptor is no IO's");
+    if (rs_is_simulated(machine->engine)) rb_raise(rsb_eUnsupported, "to_io: a simulated descriptor is no IO's");
     rsb_stream_fd(machine, stream);
     stream->shown = RB_INTEGER_TYPE_P(stream->io) ? io_for(machine, stream) : stream->io;
     if (!OBJ_FROZEN(stream->shown)) rb_ivar_set(stream->shown, id_stream, self);
@@ -135,7 +135,7 @@ static VALUE close_descriptor(VALUE argument) {
 
 static void forget_bytes(rsb_machine *machine, rsb_stream *stream) {
     rsb_write_queue_end_op(machine, &stream->write_queue); /* if others have closed the descriptor, the op is still in flight */
-    rs_buffer_clear(machine->engine.pool, &stream->in);
+    rs_buffer_clear(rs_pool_of(machine->engine), &stream->in);
     rs_write_queue_close(&stream->write_queue);
 }
 
@@ -156,7 +156,7 @@ static VALUE end_stream(VALUE argument) {
 static void close_alone(rsb_machine *machine, rsb_stream *stream) {
     stream->closed = true;
     stop_showing((VALUE)stream);
-    if (rs_is_simulated(&machine->engine)) return;
+    if (rs_is_simulated(machine->engine)) return;
     if (!RB_FIXNUM_P(stream->io)) rb_funcall(stream->io, rb_intern("close"), 0);
     else if (stream->write_queue.error != -EBADF && close(stream->fd) < 0 && errno != EINTR) rsb_fail(-errno, "close", stream->fd);
 }

@@ -34,7 +34,7 @@ static VALUE string_in(const rsb_stream *stream, VALUE buffer, const char *bytes
 }
 
 void rsb_stream_drop(rsb_machine *machine, rsb_stream *stream, size_t len) {
-    rs_buffer_drop(machine->engine.pool, &stream->in, len);
+    rs_buffer_drop(rs_pool_of(machine->engine), &stream->in, len);
     stream->searched = 0;
 }
 
@@ -67,7 +67,7 @@ static void take_answer(const rs_op *op, void *argument) {
     reader *r = argument;
     r->stream->reading = false;
     if (op->result <= 0 || r->stream->closed) return;
-    if (!rs_buffer_put(r->machine->engine.pool, &r->stream->in, op->request.transfer.address, (size_t)op->result)) r->stream->gap = true;
+    if (!rs_buffer_put(rs_pool_of(r->machine->engine), &r->stream->in, op->request.transfer.address, (size_t)op->result)) r->stream->gap = true;
     rs_source_ready(&r->stream->watched);
 }
 
@@ -83,16 +83,16 @@ static size_t room_for(const rsb_stream *stream) {
 
 /* Reads the bytes that are there; -EAGAIN: none. */
 static int64_t try_fill(rsb_machine *machine, rsb_stream *stream, rs_request *request) {
-    request->transfer.address = rs_buffer_room(machine->engine.pool, &stream->in, room_for(stream));
+    request->transfer.address = rs_buffer_room(rs_pool_of(machine->engine), &stream->in, room_for(stream));
     if (RS_UNLIKELY(!request->transfer.address)) {
         stream->flows = false;
         return RS_NO_MEMORY;
     }
     request->transfer.len = stream->in.capacity - stream->in.end;
-    int64_t bytes = rs_try(&machine->engine, request);
+    int64_t bytes = rs_try(machine->engine, request);
     stream->flows = bytes > (int64_t)RS_BUFFER_PIECE || (bytes > (int64_t)RS_BUFFER_PIECE / 2 && bytes == (int64_t)request->transfer.len);
     if (bytes > 0) rs_buffer_filled(&stream->in, (size_t)bytes), rs_source_ready(&stream->watched);
-    else if (rs_buffer_len(&stream->in) == 0) rs_buffer_clear(machine->engine.pool, &stream->in);
+    else if (rs_buffer_len(&stream->in) == 0) rs_buffer_clear(rs_pool_of(machine->engine), &stream->in);
     return bytes;
 }
 
@@ -110,7 +110,7 @@ static int64_t wait_to_fill(reader *r, rs_request *request) {
     return bytes;
 }
 
-static bool is_late(const reader *r) { return r->deadline_ns != RS_NEVER && rs_now(&r->machine->engine) >= r->deadline_ns; }
+static bool is_late(const reader *r) { return r->deadline_ns != RS_NEVER && rs_now(r->machine->engine) >= r->deadline_ns; }
 
 /* A reader that never waits, because there are always bytes, gives way at the end of its turn, and meets its deadline. */
 static void give_way(reader *r) {
@@ -129,14 +129,14 @@ static void end_wait(const rs_op *op, void *argument) {
  * there; so does a strand that must not wait. */
 static bool waits_first(reader *r) {
     return r->deadline_ns == RS_NEVER && rsb_tls_may_be_dry(r->stream->tls) &&
-           rs_refusal(&r->machine->engine, 0) == RS_WAKE_VALUE;
+           rs_refusal(r->machine->engine, 0) == RS_WAKE_VALUE;
 }
 
 /* Reads decrypted bytes; -EAGAIN with the events to poll for: none. */
 static int64_t try_through(reader *r, uint32_t *events) {
-    rs_machine *engine = &r->machine->engine;
+    rs_machine *engine = r->machine->engine;
     rs_buffer *in = &r->stream->in;
-    char *room = rs_buffer_room(engine->pool, in, ROOM_MIN);
+    char *room = rs_buffer_room(rs_pool_of(engine), in, ROOM_MIN);
     if (RS_UNLIKELY(!room)) return RS_NO_MEMORY;
     int64_t bytes = rsb_tls_read(r->stream->tls, room, in->capacity - in->end, events);
     if (bytes > 0) {
@@ -144,7 +144,7 @@ static int64_t try_through(reader *r, uint32_t *events) {
         rs_source_ready(&r->stream->watched);
         rs_count_inline(engine);
     } else if (rs_buffer_len(in) == 0) {
-        rs_buffer_clear(engine->pool, in);
+        rs_buffer_clear(rs_pool_of(engine), in);
     }
     return bytes;
 }
@@ -192,7 +192,7 @@ static bool fill(reader *r) {
     if (RS_UNLIKELY(stream->reading)) fail_busy(r);
     if (RS_UNLIKELY(stream->gap)) fail_gap(r);
     r->fills++;
-    if (RS_UNLIKELY(rs_turn_ends(&r->machine->engine))) {
+    if (RS_UNLIKELY(rs_turn_ends(r->machine->engine))) {
         give_way(r);
         return true;
     }
@@ -266,12 +266,12 @@ bool rsb_stream_more(VALUE self, int64_t deadline_ns, const char *what) {
 
 char *rsb_stream_take_block(rsb_machine *machine, rsb_stream *stream, size_t len, size_t *start, size_t *capacity) {
     rs_buffer front;
-    if (!rs_buffer_split(machine->engine.pool, &stream->in, len, &front)) rsb_fail_memory();
+    if (!rs_buffer_split(rs_pool_of(machine->engine), &stream->in, len, &front)) rsb_fail_memory();
     stream->searched = 0;
     rs_buffer_trim(&front);
     *start = front.start;
     *capacity = front.capacity;
-    return rs_buffer_release(machine->engine.pool, &front);
+    return rs_buffer_release(rs_pool_of(machine->engine), &front);
 }
 
 static uint64_t length_of(VALUE value, int64_t min, const char *what) { return (uint64_t)rsb_integer(value, min, LONG_MAX, what); }

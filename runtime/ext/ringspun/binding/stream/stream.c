@@ -20,7 +20,7 @@ static void stream_mark(void *data) {
 static void stream_free(void *data) {
     rsb_stream *stream = data;
     if (stream->write_queue.machine) {
-        rs_buffer_clear(stream->write_queue.machine->pool, &stream->in);
+        rs_buffer_clear(rs_pool_of(stream->write_queue.machine), &stream->in);
         rs_write_queue_abandon(&stream->write_queue);
     }
     free(stream->in.bytes);
@@ -74,7 +74,7 @@ rsb_stream *rsb_stream_get(VALUE self, rsb_machine **machine) {
 
 int rsb_stream_fd(rsb_machine *machine, rsb_stream *stream) {
     if (!RB_FIXNUM_P(stream->io) && (!stream->made_io || RTEST(rb_io_closed_p(stream->io)))) return rsb_io_fd(machine, stream->io);
-    bool same = rs_descriptor_generation(machine->engine.descriptors, stream->fd) == stream->write_queue.generation;
+    bool same = rs_descriptor_generation(rs_descriptors_of(machine->engine), stream->fd) == stream->write_queue.generation;
     if (RS_UNLIKELY(!same)) rsb_fail(-EBADF, "stream", stream->fd); /* closed without the stream; the number may be in use again */
     return stream->fd;
 }
@@ -161,7 +161,7 @@ static VALUE stream_closed_p(VALUE self) { return rsb_stream_peek(self)->closed 
 
 /* Keeps streams alive whose bytes have not left. */
 static void streams_mark(rsb_machine *machine) {
-    for (rs_write_queue *queue = NULL; (queue = rs_write_queues_next(&machine->engine, queue));) {
+    for (rs_write_queue *queue = NULL; (queue = rs_write_queues_next(machine->engine, queue));) {
         if (rs_write_queue_len(queue) > 0 || queue->op) rb_gc_mark(((rsb_stream *)queue)->self);
     }
 }

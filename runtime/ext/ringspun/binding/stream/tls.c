@@ -186,7 +186,7 @@ bool rsb_tls_may_be_dry(rsb_tls *tls) {
 /* A poll of the descriptor does not show bytes that libssl has read already. */
 bool rsb_tls_is_empty(rsb_machine *machine, rsb_stream *stream) {
     uint32_t events;
-    rs_pool *pool = machine->engine.pool;
+    rs_pool *pool = rs_pool_of(machine->engine);
     char *room = rs_buffer_room(pool, &stream->in, 4096);
     if (!room) return false; /* the read will raise NoMemoryError */
     int64_t bytes = rsb_tls_read(stream->tls, room, stream->in.capacity - stream->in.end, &events);
@@ -247,7 +247,7 @@ void rsb_stream_refused(rsb_machine *machine, rsb_stream *stream, int64_t result
 /* --- a stream gets one --- */
 
 static void check_world(const rsb_machine *machine) {
-    if (!rs_is_simulated(&machine->engine)) return;
+    if (!rs_is_simulated(machine->engine)) return;
     rb_raise(rsb_eUnsupported, "TLS needs a real socket, and a simulated machine has none");
 }
 
@@ -318,7 +318,7 @@ void rsb_tls_adopt(rsb_machine *machine, rsb_stream *stream, VALUE socket) {
     use(stream, socket, ssl_of(socket));
     VALUE bytes = rb_attr_get(socket, rb_intern("@rbuffer"));
     if (RB_TYPE_P(bytes, T_STRING)) {
-        bool put = rs_buffer_put(machine->engine.pool, &stream->in, RSTRING_PTR(bytes), (size_t)RSTRING_LEN(bytes));
+        bool put = rs_buffer_put(rs_pool_of(machine->engine), &stream->in, RSTRING_PTR(bytes), (size_t)RSTRING_LEN(bytes));
         if (!put) rsb_fail_memory();
     }
 }

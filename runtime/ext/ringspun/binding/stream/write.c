@@ -89,7 +89,7 @@ bool rsb_stream_try_put(rsb_stream *stream, const void *bytes, size_t len) {
 
 /* A strand whose peer reads as fast as it writes never waits, so it gives way at the end of its turn. */
 static void give_way(writer *w) {
-    if (RS_LIKELY(!rs_turn_ends(&w->machine->engine))) return;
+    if (RS_LIKELY(!rs_turn_ends(w->machine->engine))) return;
     rsb_end_turn(w->machine);
     rsb_stream_get(w->stream->self, &w->machine);
 }
@@ -219,7 +219,7 @@ void rsb_write_queue_end_op(rsb_machine *machine, rs_write_queue *queue) {
 static void leave_within(rsb_machine *machine, rs_write_queue *queue, int64_t deadline_ns) {
     VALUE self = ((rsb_stream *)queue)->self; /* nothing else may keep the stream alive once all bytes have left */
     rs_write_queue_flush(queue);
-    while (queue->op && rs_now(&machine->engine) < deadline_ns) {
+    while (queue->op && rs_now(machine->engine) < deadline_ns) {
         rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, deadline_ns, &queue->waiters, &for_departure, NULL);
         rs_write_queue_flush(queue);
     }
@@ -230,7 +230,7 @@ static void leave_within(rsb_machine *machine, rs_write_queue *queue, int64_t de
 /* Written bytes have LAST_BYTES_NS to leave. */
 static void streams_end(rsb_machine *machine) {
     int64_t deadline_ns = rsb_deadline_after(machine, LAST_BYTES_NS);
-    for (rs_write_queue *queue = NULL; (queue = rs_write_queues_next(&machine->engine, queue));) {
+    for (rs_write_queue *queue = NULL; (queue = rs_write_queues_next(machine->engine, queue));) {
         if (rs_write_queue_len(queue) == 0) continue;
         leave_within(machine, queue, deadline_ns);
         if (rs_write_queue_len(queue) == 0) queue = NULL; /* begin again: streams may have been made and closed meanwhile */
@@ -241,7 +241,7 @@ static void streams_end(rsb_machine *machine) {
  * used its machine, those bytes are the parent's. */
 static VALUE machine_flush_streams(VALUE class) {
     rsb_machine *machine = rsb_existing();
-    if (machine && machine->fork_count == rsb_forks) rs_flush(&machine->engine);
+    if (machine && machine->fork_count == rsb_forks) rs_flush(machine->engine);
     return Qnil;
 }
 

@@ -41,7 +41,7 @@ static rsb_machine *here(void) {
     return machine;
 }
 
-static rs_machine *engine_of(rsb_machine *machine) { return machine ? &machine->engine : NULL; }
+static rs_machine *engine_of(rsb_machine *machine) { return machine ? machine->engine : NULL; }
 
 NORETURN(static void raise_closed(void));
 static void raise_closed(void) { rb_raise(rsb_eClosed, "the channel is closed; nothing can be pushed any more"); }
@@ -97,7 +97,7 @@ static rs_channel_answer leave(wait_call *call) {
 /* A value that the strand was given is returned even if the wait was cancelled: the next wait raises that. */
 static rs_channel_answer wait_as_strand(wait_call *call) {
     rsb_machine *machine = call->machine;
-    rs_machine *engine = &machine->engine;
+    rs_machine *engine = machine->engine;
     rsb_raise_refusal(machine);
     uint64_t ticket = rs_next_ticket(engine);
     rs_channel_answer answer = begin(call, rs_strand_id(rs_running(engine)), ticket);

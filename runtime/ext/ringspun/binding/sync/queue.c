@@ -69,9 +69,9 @@ static inline void wrote(VALUE self, const rs_queue *queue) {
 static rs_queue_answer push_waiting(rsb_machine *machine, rs_queue *queue, VALUE item, int64_t deadline_ns) {
     int64_t result = 0;
     rsb_check_stack();
-    rs_queue_offer(&machine->engine, item);
+    rs_queue_offer(machine->engine, item);
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->pushers, &for_place, &result);
-    rs_queue_answer answer = rs_queue_pushed(&machine->engine, queue, kind, result);
+    rs_queue_answer answer = rs_queue_pushed(machine->engine, queue, kind, result);
     if (answer == RS_QUEUE_WAITS && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
     return answer;
 }
@@ -121,7 +121,7 @@ static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
     }
     int64_t deadline_ns = RS_NEVER;
     if (!NIL_P(options)) deadline_ns = deadline_of(machine, non_block, options);
-    rs_queue_answer answer = rs_queue_push(&machine->engine, queue, item);
+    rs_queue_answer answer = rs_queue_push(machine->engine, queue, item);
     if (RS_LIKELY(check_pushed(self, queue, answer))) return self;
     if (RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is full; push without non_block waits for a place");
     return check_pushed(self, queue, push_waiting(machine, queue, item, deadline_ns)) ? self : Qnil;
@@ -138,7 +138,7 @@ static inline bool check_popped(VALUE self, const rs_queue *queue, rs_queue_answ
 static rs_queue_answer pop_waiting(rsb_machine *machine, VALUE self, rs_queue *queue, int64_t deadline_ns, uint64_t *item) {
     int64_t result = 0;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->poppers, &for_item, &result);
-    rs_queue_answer answer = rs_queue_popped(&machine->engine, queue, kind, result, item);
+    rs_queue_answer answer = rs_queue_popped(machine->engine, queue, kind, result, item);
     if (answer == RS_QUEUE_WAITS && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
     check_popped(self, queue, answer);
     return answer;
@@ -162,7 +162,7 @@ static VALUE queue_pop(int argc, VALUE *argv, VALUE self) {
     int64_t deadline_ns = RS_NEVER;
     if (!NIL_P(options)) deadline_ns = deadline_of(machine, non_block, options);
     uint64_t item = Qnil;
-    rs_queue_answer answer = rs_queue_pop(&machine->engine, queue, &item);
+    rs_queue_answer answer = rs_queue_pop(machine->engine, queue, &item);
     if (check_popped(self, queue, answer)) return (VALUE)item;
     if (RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is empty; pop without non_block waits for an item");
     if (answer != RS_QUEUE_CLOSED) pop_waiting(machine, self, queue, deadline_ns, &item);
@@ -183,7 +183,7 @@ static VALUE queue_each(VALUE self) {
         rsb_machine *machine; /* asked for each item, because the block may fork */
         rs_queue *queue = get(self, &machine);
         uint64_t item = Qnil;
-        rs_queue_answer answer = rs_queue_pop(&machine->engine, queue, &item);
+        rs_queue_answer answer = rs_queue_pop(machine->engine, queue, &item);
         if (!check_popped(self, queue, answer) && answer != RS_QUEUE_CLOSED) {
             answer = pop_waiting(machine, self, queue, RS_NEVER, &item);
         }
@@ -212,7 +212,7 @@ void rsb_queue_wrote(VALUE self, const rs_queue *queue) { wrote(self, queue); }
 static VALUE queue_close(VALUE self) {
     rsb_machine *machine;
     rs_queue *queue = get(self, &machine);
-    rs_queue_close(&machine->engine, queue);
+    rs_queue_close(machine->engine, queue);
     return self;
 }
 
@@ -233,7 +233,7 @@ static VALUE queue_size(VALUE self) { return SIZET2NUM(peek(self)->len); }
 static VALUE queue_num_waiting(VALUE self) { return UINT2NUM(rs_queue_waiting(peek(self))); }
 
 static void fill(rsb_machine *machine, VALUE self, rs_queue *queue) {
-    while (rs_queue_take_in(&machine->engine, queue)) wrote(self, queue);
+    while (rs_queue_take_in(machine->engine, queue)) wrote(self, queue);
 }
 
 /* Drops all items; waiting pushers get the places.

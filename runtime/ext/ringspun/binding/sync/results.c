@@ -25,9 +25,9 @@ static rs_source *strand_source(VALUE self) {
     rsb_strand *strand = rsb_strand_data(self);
     if (strand->done) return NULL;
     rsb_machine *machine = rsb_machine_of(strand->machine);
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), strand->id);
     if (!engine) rb_raise(rsb_eTerminated, "that strand runs in the parent process; it did not come along with the fork");
-    if (engine == rs_running(&machine->engine)) rb_raise(rsb_eUsage, "a strand cannot wait for its own end");
+    if (engine == rs_running(machine->engine)) rb_raise(rsb_eUsage, "a strand cannot wait for its own end");
     return &engine->watched;
 }
 

@@ -8,7 +8,7 @@
 static bool look_at_descriptor(rsb_machine *machine, rs_branch *b, int fd) {
     int64_t error = 0;
     uint32_t events = b->kind == RS_BRANCH_WRITABLE ? POLLOUT : POLLIN;
-    rs_look answer = rs_branch_look_at(&machine->engine, b, fd, events, &error);
+    rs_look answer = rs_branch_look_at(machine->engine, b, fd, events, &error);
     if (answer == RS_LOOK_FAILED) rsb_fail(error, "select", fd);
     if (answer == RS_LOOK_LIMIT) rb_raise(rsb_eLimit, "select: %u descriptors are waited for already", RS_WATCH_OPS_MAX);
     return answer == RS_LOOK_WON;
@@ -66,7 +66,7 @@ static bool look_at_ready(wait_call *call) {
     rs_branches *branches = &call->s->engine;
     rs_look answer;
     uint64_t value = Qnil;
-    for (rs_branch *b; (b = rs_branches_look(&call->machine->engine, branches, &value, &answer)); value = Qnil) {
+    for (rs_branch *b; (b = rs_branches_look(call->machine->engine, branches, &value, &answer)); value = Qnil) {
         if (b->kind == RS_BRANCH_POP || b->kind == RS_BRANCH_PUSH) rsb_queue_wrote(b->source, b->from);
         VALUE own = Qnil;
         if (answer == RS_LOOK_ASK && !look(call->machine, b, &own)) continue;
@@ -83,7 +83,7 @@ static const rsb_list_kind for_first = {.what = "the first of a select", .for_ra
 
 static outcome wait_for_one(wait_call *call) {
     rsb_selector *s = call->s;
-    rs_machine *engine = &call->machine->engine;
+    rs_machine *engine = call->machine->engine;
     for (;;) {
         int64_t until_ns;
         if (look_at_ready(call)) return WON;
@@ -112,7 +112,7 @@ static void wait_in(wait_call *call, int64_t timeout_ns) {
     rsb_selector *s = call->s;
     rsb_before_look(call->machine); /* first: other strands may close the selector */
     if (s->engine.closed) rb_raise(rsb_eClosed, "the selector is closed");
-    if (!rs_branches_enter(&call->machine->engine, &s->engine)) {
+    if (!rs_branches_enter(call->machine->engine, &s->engine)) {
         rb_raise(rsb_eUsage, "another strand waits in this selector already; let each have its own");
     }
     if (s->engine.used_len == 0 && s->after_ns == RS_NEVER && !s->never_waits) {

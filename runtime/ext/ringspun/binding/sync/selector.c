@@ -54,7 +54,7 @@ static rsb_selector *peek(VALUE self) {
 rsb_selector *rsb_selector_new(rsb_machine *machine) {
     rsb_selector *s = peek(selector_allocate(rsb_cSelector));
     s->machine = machine->self;
-    rs_branches_open(&machine->engine, &s->engine);
+    rs_branches_open(machine->engine, &s->engine);
     return s;
 }
 
@@ -82,7 +82,7 @@ static rs_branch *place(rsb_selector *s, const rs_branch *given, rs_source *watc
 }
 
 static uint32_t generation_of(rsb_machine *machine, VALUE source) {
-    return rs_descriptor_generation(machine->engine.descriptors, rsb_io_fd(machine, source));
+    return rs_descriptor_generation(rs_descriptors_of(machine->engine), rsb_io_fd(machine, source));
 }
 
 static VALUE add(rsb_selector *s, rs_branch_kind kind, VALUE source, VALUE item, VALUE block) {
@@ -277,7 +277,7 @@ static VALUE selector_initialize(VALUE self) {
     if (!NIL_P(s->machine)) rb_raise(rsb_eUsage, "the selector was initialized already");
     rsb_machine *machine = rsb_current();
     s->machine = machine->self;
-    rs_branches_open(&machine->engine, &s->engine);
+    rs_branches_open(machine->engine, &s->engine);
     if (rb_block_given_p()) rb_yield(self);
     return self;
 }
@@ -343,7 +343,7 @@ void rsb_selector_give_back(rsb_machine *machine, rs_selector *selector) {
 }
 
 static void end_selectors(rsb_machine *machine) {
-    rs_machine *engine = &machine->engine;
+    rs_machine *engine = machine->engine;
     for (rs_selector *any; (any = rs_selectors_any(engine));) rs_branches_close((rs_branches *)any);
     while (rs_end_orphan_ops(engine) > 0) rsb_yield(machine);
 }

@@ -78,16 +78,16 @@ static rsb_sync *get(VALUE self, rsb_machine **machine) {
 
 static void mutex_take(rsb_machine *machine, rs_mutex *mutex, int64_t deadline_ns) {
     rsb_before_lock(machine);
-    if (RS_LIKELY(rs_mutex_take(&machine->engine, mutex))) return;
-    if (rs_mutex_is_mine(&machine->engine, mutex)) {
+    if (RS_LIKELY(rs_mutex_take(machine->engine, mutex))) return;
+    if (rs_mutex_is_mine(machine->engine, mutex)) {
         rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
     }
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_MUTEX, 0, deadline_ns, &mutex->waiters, &for_mutex, NULL);
-    if (!rs_mutex_waited(&machine->engine, mutex, kind)) rsb_raise_wake(machine, kind);
+    if (!rs_mutex_waited(machine->engine, mutex, kind)) rsb_raise_wake(machine, kind);
 }
 
 static void mutex_give(rsb_machine *machine, rs_mutex *mutex) {
-    if (RS_LIKELY(rs_mutex_give(&machine->engine, mutex))) return;
+    if (RS_LIKELY(rs_mutex_give(machine->engine, mutex))) return;
     rb_raise(rsb_eUsage, "this strand does not hold the mutex; only the one that locked it may unlock it");
 }
 
@@ -115,7 +115,7 @@ static VALUE mutex_lock(int argc, VALUE *argv, VALUE self) {
 static VALUE mutex_try_lock(VALUE self) {
     rsb_machine *machine;
     rs_mutex *mutex = get_mutex(self, &machine);
-    return rs_mutex_take(&machine->engine, mutex) ? Qtrue : Qfalse;
+    return rs_mutex_take(machine->engine, mutex) ? Qtrue : Qfalse;
 }
 
 /* Gives the lock to the strand that has waited longest.
@@ -137,7 +137,7 @@ typedef struct {
 
 static VALUE mutex_release(VALUE argument) {
     holding *held = (holding *)argument;
-    rs_mutex_give(&held->machine->engine, held->mutex); /* the block may have unlocked it */
+    rs_mutex_give(held->machine->engine, held->mutex); /* the block may have unlocked it */
     return Qnil;
 }
 
@@ -163,7 +163,7 @@ static VALUE mutex_synchronize(VALUE self) {
 static VALUE mutex_locked_p(VALUE self) {
     rsb_machine *machine;
     rs_mutex *mutex = get_mutex(self, &machine);
-    return rs_mutex_is_locked(&machine->engine, mutex) ? Qtrue : Qfalse;
+    return rs_mutex_is_locked(machine->engine, mutex) ? Qtrue : Qfalse;
 }
 
 /* @return [Boolean] true when this strand holds the lock
@@ -171,7 +171,7 @@ static VALUE mutex_locked_p(VALUE self) {
 static VALUE mutex_owned_p(VALUE self) {
     rsb_machine *machine;
     rs_mutex *mutex = get_mutex(self, &machine);
-    return rs_mutex_is_mine(&machine->engine, mutex) ? Qtrue : Qfalse;
+    return rs_mutex_is_mine(machine->engine, mutex) ? Qtrue : Qfalse;
 }
 
 /* @return [Integer] strands that wait
@@ -227,7 +227,7 @@ static VALUE semaphore_acquire(int argc, VALUE *argv, VALUE self) {
 static VALUE semaphore_release(VALUE self) {
     rsb_machine *machine;
     rs_semaphore *semaphore = get_semaphore(self, &machine);
-    if (RS_LIKELY(rs_semaphore_give(&machine->engine, semaphore))) return self;
+    if (RS_LIKELY(rs_semaphore_give(machine->engine, semaphore))) return self;
     rb_raise(rsb_eUsage, "released more often than acquired; #hold pairs the two");
 }
 
@@ -271,7 +271,7 @@ static VALUE semaphore_waiting(VALUE self) {
 /* Takes the mutex again in any case, because the caller's ensure block will unlock it. */
 static rs_wake_kind condition_relock(rsb_machine *machine, rs_mutex *mutex, rs_wake_kind kind) {
     rs_relock relock = {.kind = kind};
-    while (rs_relock_waits(&machine->engine, mutex, &relock)) {
+    while (rs_relock_waits(machine->engine, mutex, &relock)) {
         rs_list *waiters = &mutex->waiters;
         rs_relock_waited(&relock, rsb_wait(machine, RS_WAIT_MUTEX, RS_PARK_SHIELDED, RS_NEVER, waiters, &for_mutex, NULL));
     }
@@ -314,7 +314,7 @@ static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
 static VALUE condition_signal(VALUE self) {
     rsb_machine *machine;
     rsb_sync *condition = get(self, &machine);
-    return rs_list_wake_first(&machine->engine, &condition->waiters, 0) == RS_NO_ID ? Qfalse : Qtrue;
+    return rs_list_wake_first(machine->engine, &condition->waiters, 0) == RS_NO_ID ? Qfalse : Qtrue;
 }
 
 /* Wakes all waiting strands.
@@ -324,7 +324,7 @@ static VALUE condition_signal(VALUE self) {
 static VALUE condition_broadcast(VALUE self) {
     rsb_machine *machine;
     rsb_sync *condition = get(self, &machine);
-    return UINT2NUM(rs_list_wake_all(&machine->engine, &condition->waiters, 0));
+    return UINT2NUM(rs_list_wake_all(machine->engine, &condition->waiters, 0));
 }
 
 /* --- Barrier --- */
@@ -352,7 +352,7 @@ static VALUE barrier_wait(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
     rs_barrier *barrier = &get(self, &machine)->barrier;
     int64_t deadline_ns = rsb_timeout_argument(machine, argc, argv);
-    if (rs_barrier_arrive(&machine->engine, barrier)) return Qtrue;
+    if (rs_barrier_arrive(machine->engine, barrier)) return Qtrue;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &barrier->waiters, &for_barrier, NULL);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     return Qfalse;

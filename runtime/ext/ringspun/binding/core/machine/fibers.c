@@ -38,12 +38,12 @@ static void enter(rsb_fibers *fibers, const rsb_strand *strand, VALUE fiber) {
 
 /* Each strand has two fibers at most, and as many may come before a table is full. */
 static rsb_fibers *make(rsb_machine *machine) {
-    uint32_t needed = 8 * rs_strands_live(&machine->engine.strands), capacity = CAPACITY_MIN;
+    uint32_t needed = 8 * rs_strands_live(rs_strands_of(machine->engine)), capacity = CAPACITY_MIN;
     while (capacity < needed) capacity *= 2;
     rsb_fibers *fibers = rs_try_alloc(sizeof(*fibers) + sizeof(fiber_entry) * capacity);
     if (!fibers) return NULL;
     fibers->capacity = capacity;
-    RS_EACH_STRAND(&machine->engine.strands, engine) {
+    RS_EACH_STRAND(rs_strands_of(machine->engine), engine) {
         const rsb_strand *strand = engine->user;
         if (!strand) continue;
         if (!NIL_P(strand->home)) enter(fibers, strand, strand->home);
@@ -60,13 +60,13 @@ void rsb_fibers_enter(rsb_machine *machine, const rsb_strand *strand, VALUE fibe
 }
 
 static rsb_strand *named_by(rsb_machine *machine, rs_id id, VALUE fiber) {
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, id);
+    rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), id);
     rsb_strand *strand = engine ? engine->user : NULL;
     return strand && (strand->fiber == fiber || strand->home == fiber) ? strand : NULL;
 }
 
 static rsb_strand *search(rsb_machine *machine, VALUE fiber) {
-    RS_EACH_STRAND(&machine->engine.strands, engine) {
+    RS_EACH_STRAND(rs_strands_of(machine->engine), engine) {
         rsb_strand *strand = named_by(machine, rs_strand_id(engine), fiber);
         if (strand) return strand;
     }

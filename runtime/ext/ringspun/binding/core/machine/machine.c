@@ -15,26 +15,24 @@ rs_driver rsb_driver = {.stack = rsb_stack, .outer_stack = rsb_outer_stack};
 /* --- memory --- */
 
 static void mark_strands(rsb_machine *machine) {
-    RS_EACH_STRAND(&machine->engine.strands, strand) {
+    RS_EACH_STRAND(rs_strands_of(machine->engine), strand) {
         if (strand->user) rb_gc_mark(((rsb_strand *)strand->user)->self);
         if (strand->hand) rb_gc_mark((VALUE)strand->hand);
     }
 }
 
-/* False of an object whose `initialize` has raised or was never called: there is no engine in it. */
-static bool was_opened(const rsb_machine *machine) { return machine->engine.rooms != NULL; }
+/* False of an object whose `initialize` has raised or was never called. */
+static bool was_opened(const rsb_machine *machine) { return machine->engine && rs_machine_was_opened(machine->engine); }
 
 static void mark_ops(rsb_machine *machine) {
     if (!was_opened(machine)) return;
-    RS_EACH_OP(machine->engine.ops, op) {
+    RS_EACH_OP(rs_ops_of(machine->engine), op) {
         if (op->keep) rb_gc_mark((VALUE)op->keep);
     }
 }
 
-static void mark_messages(const rs_message *message) {
-    for (; message; message = message->next) {
-        if (message->kind == RS_MESSAGE_USER) rb_gc_mark((VALUE)message->payload);
-    }
+static void mark_message(const rs_message *message) {
+    if (message->kind == RS_MESSAGE_USER) rb_gc_mark((VALUE)message->payload);
 }
 
 static void machine_mark(void *data) {
@@ -51,14 +49,13 @@ static void machine_mark(void *data) {
     mark_ops(machine); /* of a closed machine as well: there may be some in doubt */
     if (!machine->open) return;
     mark_strands(machine);
-    mark_messages(atomic_load(&machine->engine.inbox.head));
-    mark_messages(machine->engine.taken);
+    rs_messages_each(machine->engine, mark_message);
 }
 
 bool rsb_close_to_wakers(rsb_machine *machine) {
     pthread_mutex_lock(&machine->wake_lock);
     machine->wakeable = false;
-    bool last = machine->engine.wakers == 0;
+    bool last = !machine->engine || rs_wakers(machine->engine) == 0;
     pthread_mutex_unlock(&machine->wake_lock);
     return last;
 }
@@ -68,21 +65,22 @@ bool rsb_close_to_wakers(rsb_machine *machine) {
 static void machine_free(void *data) {
     rsb_machine *machine = data;
     rsb_unpin(machine);
-    if (machine->open && (machine->engine.outside > 0 || machine->fork_count != rsb_forks)) return;
-    if (was_opened(machine) && rs_ops_use_memory(&machine->engine)) return; /* the program ends */
+    if (machine->open && (rs_work_outside(machine->engine) > 0 || machine->fork_count != rsb_forks)) return;
+    if (was_opened(machine) && rs_ops_use_memory(machine->engine)) return; /* the program ends */
     rsb_close_to_wakers(machine);
-    if (machine->open) rs_machine_close(&machine->engine); /* takes the wakes that have arrived */
+    if (machine->open) rs_machine_close(machine->engine); /* takes the wakes that have arrived */
     free(machine->scratch);
     rsb_runners_free(&machine->runners);
     rsb_fibers_forget(machine);
     RSB_EACH_PART(free, machine);
-    rs_machine_free(&machine->engine);
-    if (rsb_close_to_wakers(machine)) xfree(machine);
+    if (!rsb_close_to_wakers(machine)) return;
+    rs_machine_free(machine->engine);
+    xfree(machine);
 }
 
 static size_t machine_size(const void *data) {
     const rsb_machine *machine = data;
-    return rsb_machine_bytes + machine->runners.capacity * sizeof(VALUE) + rs_machine_bytes(&machine->engine);
+    return rsb_machine_bytes + machine->runners.capacity * sizeof(VALUE) + (machine->engine ? rs_machine_bytes(machine->engine) : 0);
 }
 
 /* While it is open its thread pins it. */
@@ -110,6 +108,8 @@ static VALUE machine_allocate(VALUE class) {
     pthread_mutex_init(&machine->wake_lock, NULL);
     machine->thread = machine->stackless_error = machine->root_error = machine->child_error = Qnil;
     machine->root_fiber = machine->maker = Qnil;
+    machine->engine = rs_machine_new();
+    if (!machine->engine) rsb_fail_memory();
     return self;
 }
 
@@ -191,7 +191,7 @@ static VALUE machine_run_in_whole_ticks(VALUE class) {
     VALUE threads = rb_funcall(rb_cThread, rb_intern("list"), 0);
     for (long i = 0; i < RARRAY_LEN(threads); i++) {
         VALUE machine = rb_attr_get(RARRAY_AREF(threads, i), rsb_id_machine);
-        if (!NIL_P(machine)) rs_machine_run_in_whole_ticks(&rsb_machine_any_thread(machine)->engine);
+        if (!NIL_P(machine)) rs_machine_run_in_whole_ticks(rsb_machine_any_thread(machine)->engine);
     }
     return Qnil;
 }
@@ -206,15 +206,15 @@ static void child_began(void) {
 
 void rsb_after_fork(rsb_machine *machine) {
     /* A signal handler has forked while the machine slept: the loop deals with it when it goes on (forked_in_loop in idle.c). */
-    if (machine->engine.running == RS_NO_INDEX) return;
-    rs_strand *survivor = rs_running(&machine->engine);
+    if (rs_none_runs(machine->engine)) return;
+    rs_strand *survivor = rs_running(machine->engine);
     pthread_mutex_init(&machine->wake_lock, NULL); /* a thread of the parent may have held it at the fork */
     RSB_EACH_PART(forked, machine, survivor->user);
-    int error = rs_machine_forked(&machine->engine);
+    int error = rs_machine_forked(machine->engine);
     /* `fork_count` is not set yet, so the next use of the machine tries again. */
     if (error) rsb_fail_to_open(machine, error, "no machine in the forked child");
     machine->fork_count = rsb_forks;
-    rs_scope_begin_outermost_run(&machine->engine, &machine->outside);
+    rs_scope_begin_outermost_run(machine->engine, &machine->outside);
     machine->outermost = &machine->outside;
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
     rsb_fibers_forget(machine);
@@ -225,7 +225,7 @@ void rsb_after_fork(rsb_machine *machine) {
 /* True if nothing can run before an event from outside of the machine. */
 static VALUE machine_asleep_p(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
-    return machine->engine.running == RS_NO_INDEX && machine->engine.strands.run_len == 0 ? Qtrue : Qfalse;
+    return rs_is_idle(machine->engine) ? Qtrue : Qfalse;
 }
 
 /* @return [Boolean]
@@ -245,7 +245,7 @@ static VALUE machine_metrics(VALUE self) {
     if (!was_opened(machine)) rb_raise(rsb_eClosed, "this machine was never opened; Machine.current makes one");
     rsb_notice_fork(machine);
     VALUE hash = rb_hash_new();
-    rs_metrics_each(&machine->engine, put, (void *)hash);
+    rs_metrics_each(machine->engine, put, (void *)hash);
     if (!machine->open) put((void *)hash, "strands_live", 0);
     put((void *)hash, "idle_fibers", machine->runners.len);
     return hash;
@@ -253,7 +253,7 @@ static VALUE machine_metrics(VALUE self) {
 
 static VALUE machine_backend_name(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
-    return machine->open ? ID2SYM(rb_intern(machine->engine.backend->name)) : Qnil;
+    return machine->open ? ID2SYM(rb_intern(rs_backend_of(machine->engine)->name)) : Qnil;
 }
 
 static VALUE machine_backend_reason(VALUE self) {

@@ -45,14 +45,14 @@ void rsb_after_fork(rsb_machine *machine);
 
 /* True while no strand runs its own code: no strand at all, or one that was switched to and is not back from its wait. */
 static inline bool rsb_between_strands(const rsb_machine *machine) {
-    return machine->engine.running == RS_NO_INDEX || machine->engine.runs->wait != RS_WAIT_NONE;
+    return !rs_program_runs(machine->engine);
 }
 /* Before a machine is asked for something outside of a wait: in a forked child it first forgets the strands of the parent. */
 static inline void rsb_notice_fork(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_forks != machine->fork_count) && machine->open && rsb_existing() == machine) rsb_after_fork(machine);
 }
 /* The strand that runs. */
-static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
+static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(machine->engine)->user; }
 
 /* --- memory.c --- */
 

@@ -28,28 +28,28 @@ static void note_reason(rsb_machine *machine, const char *reason, const char *de
 }
 
 void rsb_fail_to_open(rsb_machine *machine, int error, const char *what) {
-    const char *why = machine->engine.refusal_text;
+    const char *why = rs_refusal_text(machine->engine);
     rb_syserr_fail_str(-error, *why ? rb_sprintf("%s: %s", what, why) : rb_str_new_cstr(what));
 }
 
 /* If io_uring cannot be opened, for whatever reason, epoll is taken. */
 static int open_best(rsb_machine *machine, const rs_options *options) {
     note_reason(machine, "the best that opens", "");
-    if (rs_machine_open(&machine->engine, &rs_backend_uring, options) == 0) return 0;
-    note_reason(machine, "no io_uring: ", machine->engine.refusal_text);
-    return rs_machine_open(&machine->engine, &rs_backend_epoll, options);
+    if (rs_machine_open(machine->engine, &rs_backend_uring, options) == 0) return 0;
+    note_reason(machine, "no io_uring: ", rs_refusal_text(machine->engine));
+    return rs_machine_open(machine->engine, &rs_backend_epoll, options);
 }
 
 static void open_engine(rsb_machine *machine, const rs_backend *backend, const rs_options *options) {
     int error;
     if (backend) {
         note_reason(machine, backend == &rs_backend_sim ? "asked for: nothing is real here" : "asked for", "");
-        error = rs_machine_open(&machine->engine, backend, options);
+        error = rs_machine_open(machine->engine, backend, options);
     } else {
         error = open_best(machine, options);
     }
     if (error && backend == &rs_backend_uring) {
-        rb_raise(rsb_eUnsupported, "no io_uring: %s; leave backend: out, and Ringspun takes epoll", machine->engine.refusal_text);
+        rb_raise(rsb_eUnsupported, "no io_uring: %s; leave backend: out, and Ringspun takes epoll", rs_refusal_text(machine->engine));
     }
     if (error) rsb_fail_to_open(machine, error, "no machine");
 }

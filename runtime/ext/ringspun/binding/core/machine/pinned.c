@@ -9,7 +9,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static rs_links all;
 
 void rsb_pin_if_used(rsb_machine *machine) {
-    if (RS_LIKELY(!rs_ops_use_memory(&machine->engine))) return;
+    if (RS_LIKELY(!rs_ops_use_memory(machine->engine))) return;
     pthread_mutex_lock(&lock);
     RS_CHECK(!machine->is_pinned);
     machine->is_pinned = true;
@@ -37,7 +37,7 @@ static rsb_machine *behind(const rsb_machine *machine) {
 static void mark(void *unused) {
     for (rsb_machine *machine = NULL; (machine = behind(machine));) {
         volatile VALUE self = machine->self;
-        if (rs_ops_use_memory(&machine->engine)) rb_gc_mark(self);
+        if (rs_ops_use_memory(machine->engine)) rb_gc_mark(self);
     }
 }
 

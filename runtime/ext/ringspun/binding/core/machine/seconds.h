@@ -34,7 +34,7 @@ int rsb_milliseconds(int64_t ns);
 /* The deadline after that delay from now; `machine` is NULL on a thread that has none. */
 static inline int64_t rsb_deadline_after(rsb_machine *machine, int64_t delay_ns) {
     if (delay_ns == RS_NEVER) return RS_NEVER;
-    return rs_deadline_after(machine ? rs_now(&machine->engine) : rs_clock_ns(), delay_ns);
+    return rs_deadline_after(machine ? rs_now(machine->engine) : rs_clock_ns(), delay_ns);
 }
 /* nil: never. */
 int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);

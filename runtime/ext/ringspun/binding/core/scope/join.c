@@ -2,9 +2,9 @@
 #include "inner.h"
 
 void rsb_strand_wait_once(rsb_machine *machine, rsb_strand *strand) {
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), strand->id);
     if (!engine) rb_raise(rsb_eTerminated, "that strand runs in the parent process; it did not come along with the fork");
-    if (engine == rs_running(&machine->engine)) {
+    if (engine == rs_running(machine->engine)) {
         rb_raise(rsb_eUsage, "a strand cannot wait for its own end; join it from another one, or just return");
     }
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_JOIN, 0, RS_NEVER, &engine->joiners, NULL, NULL);

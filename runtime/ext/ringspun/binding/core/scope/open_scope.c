@@ -45,16 +45,16 @@ RSB_APART void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber) {
 void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
     rsb_strand *strand = rsb_running(machine);
     VALUE fiber = rb_fiber_current();
-    if (RS_UNLIKELY(!rs_reserve_timer(&machine->engine))) rsb_fail_memory();
+    if (RS_UNLIKELY(!rs_reserve_timer(machine->engine))) rsb_fail_memory();
     if (RS_UNLIKELY(fiber != strand->home)) rsb_keep_fiber(strand, fiber);
-    rs_scope_open(&machine->engine, scope, deadline_ns, shield);
+    rs_scope_open(machine->engine, scope, deadline_ns, shield);
 }
 
 /* scope_fibers has one entry per open scope. A fiber that closes one of its scopes removes any one of its entries. */
 void rsb_scope_close(rsb_machine *machine, rs_scope *scope) {
     if (scope->closed) return;
-    rsb_strand *owner = rs_strand_at(&machine->engine.strands, scope->owner)->user;
-    rs_scope_close(&machine->engine, scope);
+    rsb_strand *owner = rs_strand_at(rs_strands_of(machine->engine), scope->owner)->user;
+    rs_scope_close(machine->engine, scope);
     if (RS_UNLIKELY(!NIL_P(owner->scope_fibers))) rsb_let_fiber_go(owner, rb_fiber_current());
 }
 

@@ -2,7 +2,7 @@
 #include "inner.h"
 
 rs_scope *rsb_run_here(rsb_machine *machine) {
-    rs_scope *run = rs_scope_run_here(&machine->engine);
+    rs_scope *run = rs_scope_run_here(machine->engine);
     return run ? run : rsb_outermost_run(machine);
 }
 

@@ -23,7 +23,7 @@ static void child_ended(rsb_machine *machine, VALUE self, rsb_strand *child) {
     bool failed = !NIL_P(child->error);
     bool reports = failed && !NIL_P(scope->on_error) && !rsb_concerns_root(child->error);
     if (reports) rsb_unread_report(machine, child->self, child->error, scope->on_error);
-    bool is_ours = rs_scope_child_ended(&machine->engine, &scope->engine, &scope->end, child->cancelled, failed);
+    bool is_ours = rs_scope_child_ended(machine->engine, &scope->engine, &scope->end, child->cancelled, failed);
     if (is_ours) take_error(scope, child->error);
     if (RS_UNLIKELY(failed && !is_ours && !reports)) rsb_unread_keep(machine, child, false, true);
 }
@@ -46,7 +46,7 @@ static void wait_for_children(rsb_machine *machine, rsb_scope *scope) {
     uint32_t flags;
     while (rs_scope_end_waits(&scope->engine, &scope->end, &flags)) {
         rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, flags, RS_NEVER, &scope->engine.waiters, NULL, NULL);
-        rs_scope_end_waited(&machine->engine, &scope->engine, &scope->end, kind);
+        rs_scope_end_waited(machine->engine, &scope->engine, &scope->end, kind);
     }
 }
 
@@ -57,7 +57,7 @@ static void take_interrupt(rsb_machine *machine, rsb_scope *scope) {
         scope->killed = true;
         return;
     }
-    rs_take_interrupt(rs_running(&machine->engine));
+    rs_take_interrupt(rs_running(machine->engine));
     take_error(scope, rb_ary_shift(owner->raises));
 }
 
@@ -73,7 +73,7 @@ static void block_failed(rsb_machine *machine, rsb_scope *scope) {
     bool raised = rsb_is_exception(error), cancelled = raised && rb_obj_is_kind_of(error, rsb_eCancelled);
     if (raised && !cancelled) take_error(scope, error);
     rs_block_end how = cancelled ? RS_BLOCK_CANCELLED : RS_BLOCK_FAILED;
-    rs_scope_block_ended(&machine->engine, &scope->engine, &scope->end, how);
+    rs_scope_block_ended(machine->engine, &scope->engine, &scope->end, how);
     if (scope->end.foreign) scope->foreign = error;
 }
 
@@ -98,7 +98,7 @@ static VALUE settle(VALUE self) {
     if (RS_UNLIKELY(state)) {
         VALUE error = rb_errinfo();
         if (rsb_is_exception(error) && NIL_P(scope->first_error)) scope->first_error = error;
-        rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+        rs_scope_cancel(machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     }
     rs_scope_closes(&scope->engine, &scope->end);
     rsb_scope_close(machine, &scope->engine);
@@ -198,7 +198,7 @@ static VALUE scope_cancel(VALUE self) {
                  "it");
     }
     if (RS_UNLIKELY(!here)) rsb_scope_get_open(self, &machine);
-    rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    rs_scope_cancel(machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     return Qnil;
 }
 
@@ -213,7 +213,7 @@ static VALUE scope_set_deadline(VALUE self, VALUE seconds) {
     if (scope->engine.cause == RS_CANCELLED_BY_DEADLINE) {
         rb_raise(rsb_eUsage, "the deadline has passed; it cannot be moved any more");
     }
-    rs_scope_set_deadline(&machine->engine, &scope->engine, rsb_deadline(machine, seconds, "deadline"));
+    rs_scope_set_deadline(machine->engine, &scope->engine, rsb_deadline(machine, seconds, "deadline"));
     scope->deadline = rsb_number_of_seconds(seconds);
     return seconds;
 }
@@ -232,7 +232,7 @@ static VALUE scope_extend(VALUE self, VALUE seconds) {
         rb_raise(rsb_eUsage, "the deadline has passed; it cannot be extended any more");
     }
     int64_t later_ns = rs_deadline_after(scope->engine.deadline_ns, rsb_span_to_ns(seconds, "extend_deadline"));
-    rs_scope_set_deadline(&machine->engine, &scope->engine, later_ns);
+    rs_scope_set_deadline(machine->engine, &scope->engine, later_ns);
     scope->deadline = rb_funcall(scope->deadline, '+', 1, rsb_number_of_seconds(seconds));
     return Qnil;
 }
@@ -245,7 +245,7 @@ static VALUE scope_remaining(VALUE self) {
     rsb_machine *machine;
     rsb_scope *scope = rsb_scope_get_open(self, &machine);
     if (scope->engine.deadline_ns == RS_NEVER) return Qnil;
-    int64_t left_ns = scope->engine.deadline_ns - rs_now(&machine->engine);
+    int64_t left_ns = scope->engine.deadline_ns - rs_now(machine->engine);
     return rsb_seconds(left_ns > 0 ? left_ns : 0);
 }
 

@@ -29,13 +29,13 @@ static VALUE machine_running(VALUE self) { return rsb_strand_show(rsb_running(rs
 
 /* Makes a strand and runs it until its first wait: on that fiber, or if it is nil, on a runner. */
 static VALUE run_at_once(rsb_machine *machine, rs_scope *scope, VALUE fiber, bool certain, VALUE body) {
-    rs_strand *me = rs_running(&machine->engine);
+    rs_strand *me = rs_running(machine->engine);
     rsb_strand *strand = rsb_strand_make(machine, scope ? rsb_supervisor_of_run(machine, scope) : Qnil, body);
     VALUE self = strand->self;
     strand->certain = certain;
     strand->fiber = fiber;
     strand->own_fiber = !NIL_P(fiber);
-    rs_strand *engine = rsb_strand_spawned(machine, strand, rs_spawn_first(&machine->engine, scope, strand));
+    rs_strand *engine = rsb_strand_spawned(machine, strand, rs_spawn_first(machine->engine, scope, strand));
     if (strand->own_fiber) rsb_scheduled_begins(me->user, strand);
     rsb_run_first(machine, me, engine);
     /* There was no stack for it, so it has not run at all: raises its error in the caller. */

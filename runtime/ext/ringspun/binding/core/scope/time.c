@@ -5,7 +5,7 @@
 
 /* @return [Float] seconds on the machine's clock: virtual in a simulation, monotonic otherwise
  * @since 0.1.0 */
-static VALUE machine_now(VALUE self) { return rsb_seconds(rs_now(&rsb_machine_of(self)->engine)); }
+static VALUE machine_now(VALUE self) { return rsb_seconds(rs_now(rsb_machine_of(self)->engine)); }
 
 /* --- deadlines --- */
 
@@ -45,7 +45,7 @@ void rsb_sleep_for(rsb_machine *machine, int64_t delay_ns) {
 static VALUE machine_sleep(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 0, 1);
     rsb_machine *machine = rsb_machine_of(self);
-    int64_t start_ns = rs_now(&machine->engine);
+    int64_t start_ns = rs_now(machine->engine);
     VALUE seconds = argc == 0 ? Qnil : argv[0];
     int64_t delay_ns = NIL_P(seconds) ? RS_NEVER : rsb_seconds_to_ns(seconds, "sleep");
     if (delay_ns == 0) {
@@ -53,7 +53,7 @@ static VALUE machine_sleep(int argc, VALUE *argv, VALUE self) {
         return INT2FIX(0);
     }
     rsb_sleep_until(machine, rs_deadline_after(start_ns, delay_ns));
-    return LL2NUM((rs_now(&machine->engine) - start_ns + RSB_SECOND_NS / 2) / RSB_SECOND_NS);
+    return LL2NUM((rs_now(machine->engine) - start_ns + RSB_SECOND_NS / 2) / RSB_SECOND_NS);
 }
 
 /* --- running until --- */

@@ -100,7 +100,7 @@ static int64_t search_due(rsb_machine *machine, int64_t now_ns, bool take) {
 static void make_all_due(rsb_machine *machine) {
     search_due(machine, RS_NEVER, true);
     errors_of(machine)->unread = rb_hash_new();
-    if (machine->open) rs_timer_clear(&machine->engine.timers, &machine->engine.reminder);
+    if (machine->open) rs_forget_reminder(machine->engine);
 }
 
 /* A Ringspun.run inside another one has ended. */
@@ -112,11 +112,6 @@ static VALUE machine_make_due(VALUE self, VALUE run) {
 }
 
 /* --- the reporter --- */
-
-static void remind(rsb_machine *machine, int64_t at_ns) {
-    rs_timer *reminder = &machine->engine.reminder;
-    if (!rs_timer_is_set(reminder) || at_ns < reminder->deadline_ns) rs_timer_set(&machine->engine.timers, reminder, at_ns);
-}
 
 static VALUE report_due(VALUE machine) { return rb_funcall(machine, rb_intern("report_due_errors"), 0); }
 
@@ -137,20 +132,20 @@ static void begin_reporter(rsb_machine *machine) {
     unread_errors *errors = errors_of(machine);
     if (NIL_P(errors->reporter) || errors->reporter_begun) return;
     errors->reporter_begun = rsb_strand_begin_next(machine, rsb_strand_data(errors->reporter));
-    if (!errors->reporter_begun) remind(machine, rs_now(&machine->engine) + REPORT_AFTER_NS);
+    if (!errors->reporter_begun) rs_remind(machine->engine, rs_now(machine->engine) + REPORT_AFTER_NS);
 }
 
 static void replace_reporter(rsb_machine *machine, int64_t next_ns) {
     errors_of(machine)->reporter = Qnil;
     if (next_ns == RS_NEVER) return;
     prepare_reporter(machine);
-    remind(machine, next_ns);
+    rs_remind(machine->engine, next_ns);
 }
 
 static VALUE end_of_reporter(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     rsb_notice_fork(machine);
-    int64_t now_ns = rs_now(&machine->engine);
+    int64_t now_ns = rs_now(machine->engine);
     replace_reporter(machine, RARRAY_LEN(errors_of(machine)->due) > 0 ? now_ns : search_due(machine, now_ns, false));
     return Qnil;
 }
@@ -160,16 +155,16 @@ static VALUE run_reporter(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine)) {
 }
 
 static void on_reminder(rs_machine *engine) {
-    rsb_machine *machine = engine->user;
+    rsb_machine *machine = rs_user_of(engine);
     int64_t now_ns = rs_now(engine), next_ns = search_due(machine, now_ns, false);
     if (RARRAY_LEN(errors_of(machine)->due) > 0 || next_ns <= now_ns) begin_reporter(machine);
-    else if (next_ns != RS_NEVER) remind(machine, next_ns);
+    else if (next_ns != RS_NEVER) rs_remind(machine->engine, next_ns);
 }
 
 bool rsb_is_reporter(const rsb_machine *machine, const rsb_strand *strand) { return strand->self == errors_of(machine)->reporter; }
 
 void rsb_reporter_failed(rsb_machine *machine) {
-    replace_reporter(machine, rs_now(&machine->engine) + REPORT_AFTER_NS);
+    replace_reporter(machine, rs_now(machine->engine) + REPORT_AFTER_NS);
 }
 
 /* --- keeping them --- */
@@ -184,10 +179,10 @@ void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, boo
     if (too_many) make_all_due(machine);
     prepare_reporter(machine);
     bool may_be_read = held || awaited;
-    state_of(strand)->due_at_ns = rs_now(&machine->engine) + (may_be_read ? REPORT_AFTER_NS : 0);
+    state_of(strand)->due_at_ns = rs_now(machine->engine) + (may_be_read ? REPORT_AFTER_NS : 0);
     rb_hash_aset(errors_of(machine)->unread, rsb_strand_show(strand), strand->error);
     if (!may_be_read || too_many) begin_reporter(machine);
-    if (may_be_read) remind(machine, state_of(strand)->due_at_ns);
+    if (may_be_read) rs_remind(machine->engine, state_of(strand)->due_at_ns);
 }
 
 void rsb_unread_report(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler) {
@@ -228,7 +223,7 @@ static void unread_forked(rsb_machine *machine, rsb_strand *survivor) {
 static VALUE machine_next_unread(VALUE self, VALUE all) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     if (RTEST(all)) make_all_due(machine);
-    else if (RARRAY_LEN(errors_of(machine)->due) == 0) search_due(machine, rs_now(&machine->engine), true);
+    else if (RARRAY_LEN(errors_of(machine)->due) == 0) search_due(machine, rs_now(machine->engine), true);
     while (RARRAY_LEN(errors_of(machine)->due) > 0) {
         VALUE entry = rb_ary_shift(errors_of(machine)->due);
         rsb_strand *strand = rsb_strand_data(RARRAY_AREF(entry, 0));

@@ -16,7 +16,7 @@ static ID id_machine, id_backtrace, id_list;
 
 static rs_strand *engine_of(rsb_strand *strand, rsb_machine **machine) {
     *machine = rsb_machine_any_thread(strand->machine);
-    return rsb_is_alive(strand) ? rs_strand_find(&(*machine)->engine.strands, strand->id) : NULL;
+    return rsb_is_alive(strand) ? rs_strand_find(rs_strands_of((*machine)->engine), strand->id) : NULL;
 }
 
 /* The strand that owns the scope which this one belongs to: for one of {Machine#spin} the root of its run.
@@ -28,7 +28,7 @@ static VALUE strand_owner(VALUE self) {
     rs_strand *engine = engine_of(rsb_strand_get(self), &machine);
     if (!engine || !engine->own.parent) return Qnil;
     bool outside = engine->own.parent == &machine->outside; /* its owner is the root, which may have ended in a forked child */
-    rs_strand *owner = outside ? rs_root(&machine->engine) : rs_strand_at(&machine->engine.strands, engine->own.parent->owner);
+    rs_strand *owner = outside ? rs_root(machine->engine) : rs_strand_at(rs_strands_of(machine->engine), engine->own.parent->owner);
     return owner ? rsb_strand_show(owner->user) : Qnil;
 }
 
@@ -40,7 +40,7 @@ static VALUE strand_waited(VALUE self) {
     rsb_machine *machine;
     rs_strand *engine = engine_of(rsb_strand_get(self), &machine);
     if (!engine || engine->state != RS_STRAND_PARKED || engine->parked_at_ns == 0) return Qnil;
-    return rsb_seconds(rs_now(&machine->engine) - engine->parked_at_ns);
+    return rsb_seconds(rs_now(machine->engine) - engine->parked_at_ns);
 }
 
 /* --- machines --- */
@@ -54,7 +54,7 @@ static VALUE machine_strands(VALUE self) {
     rsb_notice_fork(machine);
     VALUE list = rb_ary_new();
     if (!machine->open) return list;
-    RS_EACH_STRAND(&machine->engine.strands, strand) {
+    RS_EACH_STRAND(rs_strands_of(machine->engine), strand) {
         if (strand->user) rb_ary_push(list, rsb_strand_show(strand->user));
     }
     return list;
@@ -65,7 +65,7 @@ static VALUE machine_strands(VALUE self) {
 static VALUE machine_set_locate(VALUE self, VALUE locate) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     machine->locate = RTEST(locate);
-    if (machine->open) rs_machine_note_parks(&machine->engine, machine->locate);
+    if (machine->open) rs_machine_note_parks(machine->engine, machine->locate);
     return locate;
 }
 
@@ -78,7 +78,7 @@ static VALUE machine_strand_states(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     rsb_notice_fork(machine);
     if (machine->open) {
-        RS_EACH_STRAND(&machine->engine.strands, strand) counts[strand->state]++;
+        RS_EACH_STRAND(rs_strands_of(machine->engine), strand) counts[strand->state]++;
     }
     VALUE hash = rb_hash_new();
     for (int state = RS_STRAND_NEW; state <= RS_STRAND_PARKED; state++) {
@@ -113,11 +113,9 @@ typedef struct {
     pthread_cond_t changed;
     bool stopped;
     bool nudged;                /* by CRuby: an interrupt for this thread is pending */
-    bool in_turn;               /* the last look saw a turn: number `turn`, of `strand` */
+    bool in_turn;               /* the last look saw `turn` */
     bool reported;              /* that turn was */
-    uint64_t turn;
-    uint64_t spawned;
-    uint32_t strand;
+    rs_turn_seen turn;
     int64_t since_ns;           /* when it first saw that turn */
 } lookout;
 
@@ -154,23 +152,19 @@ static VALUE lookout_new(VALUE class, VALUE machine, VALUE limit) {
     return self;
 }
 
-#define PEEK(number) __atomic_load_n(&(number), __ATOMIC_ACQUIRE)
-
-static bool is_over(const rsb_machine *machine) { return !PEEK(machine->open) || machine->thread_ended; }
+static bool is_over(const rsb_machine *machine) {
+    return !__atomic_load_n(&machine->open, __ATOMIC_ACQUIRE) || machine->thread_ended;
+}
 
 /* Every turn has a number of its own, so a strand seen twice in the same turn has held the thread in between. A strand that is
  * the only one of its machine, as the root is outside of a run, holds up nobody. */
 static bool sees_same_turn(lookout *out) {
-    const rs_machine *engine = &out->machine->engine;
-    uint32_t strand = PEEK(engine->running); /* first: a turn is counted before it begins */
-    uint64_t turn = PEEK(engine->metrics.resumes);
-    bool in_turn = strand != RS_NO_INDEX && rs_strands_live_once(&engine->strands) > 1;
-    if (in_turn && out->in_turn && turn == out->turn) return true;
+    rs_turn_seen turn = rs_look_at_turn(out->machine->engine);
+    bool in_turn = turn.strand != RS_NO_INDEX && turn.live > 1;
+    if (in_turn && out->in_turn && turn.number == out->turn.number) return true;
     out->in_turn = in_turn;
     out->reported = false;
     out->turn = turn;
-    out->strand = strand;
-    out->spawned = PEEK(engine->metrics.strands_spawned);
     out->since_ns = rs_clock_ns();
     return false;
 }
@@ -206,10 +200,9 @@ static void nudge(void *argument) {
 
 /* The strand that had that turn. NULL: it has ended, or may have, since. */
 static rsb_strand *strand_of_turn(const lookout *out) {
-    const rs_machine *engine = &out->machine->engine;
-    if (!out->machine->open || engine->metrics.strands_spawned != out->spawned) return NULL;
-    rs_strand *strand = rs_strand_at(&engine->strands, out->strand);
-    return strand->state == RS_STRAND_FREE ? NULL : strand->user;
+    if (!out->machine->open) return NULL;
+    rs_strand *strand = rs_strand_of_turn(out->machine->engine, &out->turn);
+    return strand ? strand->user : NULL;
 }
 
 /* [strand, seconds, backtrace, whether it still holds the thread]. If it held the GVL in C code, it may be parked by the time

@@ -3,7 +3,7 @@
 
 static rsb_machine *simulated(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
-    if (machine->engine.backend != &rs_backend_sim) {
+    if (!rs_is_simulated(machine->engine)) {
         rb_raise(rsb_eUsage, "only a simulated machine has this; see Ringspun::Simulation");
     }
     return machine;
@@ -11,34 +11,32 @@ static rsb_machine *simulated(VALUE self) {
 
 /* @return [Integer] a hash of all events of the trace so far; equal for equal seeds in a simulation. 0 without `trace: true`
  * @since 0.1.0 */
-static VALUE machine_trace_hash(VALUE self) { return ULL2NUM(rsb_machine_any_thread(self)->engine.trace.hash); }
+static VALUE machine_trace_hash(VALUE self) { return ULL2NUM(rs_trace_hash(rsb_machine_any_thread(self)->engine)); }
+
+static void add_event(void *list, const rs_trace_event *event) {
+    rb_ary_push((VALUE)list, rb_ary_new_from_args(4, rsb_seconds(event->at_ns), ID2SYM(rb_intern(rs_trace_kind_name(event->kind))),
+                                                  ULL2NUM(event->subject), LL2NUM(event->detail)));
+}
 
 /* The last events, oldest first: [seconds, what, subject, detail].
  *
  * @return [Array<Array>]
  * @since 0.1.0 */
 static VALUE machine_trace(VALUE self) {
-    rs_trace *trace = &rsb_machine_any_thread(self)->engine.trace;
     VALUE list = rb_ary_new();
-    uint64_t first = trace->count > RS_TRACE_RING ? trace->count - RS_TRACE_RING : 0;
-    for (uint64_t i = first; i < trace->count; i++) {
-        const rs_trace_event *event = &trace->ring[i % RS_TRACE_RING];
-        rb_ary_push(list, rb_ary_new_from_args(4, rsb_seconds(event->at_ns),
-                                               ID2SYM(rb_intern(rs_trace_kind_name(event->kind))),
-                                               ULL2NUM(event->subject), LL2NUM(event->detail)));
-    }
+    rs_trace_each(rsb_machine_any_thread(self)->engine, add_event, (void *)list);
     return list;
 }
 
 static VALUE machine_sim_advance(VALUE self, VALUE seconds) {
-    rs_sim_advance(&simulated(self)->engine, rsb_span_to_ns(seconds, "advance"));
+    rs_sim_advance(simulated(self)->engine, rsb_span_to_ns(seconds, "advance"));
     return Qnil;
 }
 
-static VALUE machine_sim_random(VALUE self) { return ULL2NUM(rs_sim_random(&simulated(self)->engine)); }
+static VALUE machine_sim_random(VALUE self) { return ULL2NUM(rs_sim_random(simulated(self)->engine)); }
 
 static VALUE machine_sim_open_descriptors(VALUE self) {
-    return UINT2NUM(rs_sim_open_descriptors(&simulated(self)->engine));
+    return UINT2NUM(rs_sim_open_descriptors(simulated(self)->engine));
 }
 
 void rsb_init_simulation(void) {

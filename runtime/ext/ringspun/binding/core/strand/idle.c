@@ -11,7 +11,7 @@ static ID id_list;
  * that gives the GVL away otherwise leaves it true. */
 static _Atomic bool gvl_taken;
 
-void rsb_share_gvl(rsb_machine *machine) { rs_share_lock(&machine->engine, &gvl_taken); }
+void rsb_share_gvl(rsb_machine *machine) { rs_share_lock(machine->engine, &gvl_taken); }
 
 typedef struct {
     rsb_machine *machine;
@@ -20,12 +20,12 @@ typedef struct {
 
 static void *sleep_without_gvl(void *argument) {
     sleep_request *request = argument;
-    if (request->machine->engine.sleeps.lock_taken) atomic_store(&gvl_taken, false);
-    rs_sleep(&request->machine->engine, request->deadline_ns);
+    if (rs_shares_lock(request->machine->engine)) atomic_store(&gvl_taken, false);
+    rs_sleep(request->machine->engine, request->deadline_ns);
     return NULL;
 }
 
-static void wake_sleeper(void *machine) { rs_wake_up(&((rsb_machine *)machine)->engine); }
+static void wake_sleeper(void *machine) { rs_wake_up(((rsb_machine *)machine)->engine); }
 
 static VALUE check_interrupts(VALUE unused) {
     rb_thread_check_ints();
@@ -51,12 +51,12 @@ static void end_of_child(rsb_machine *machine) {
 static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
     if (!here) end_of_child(machine);
     rsb_strand *strand = here->user;
-    rs_survive_fork(&machine->engine, here);
+    rs_survive_fork(machine->engine, here);
     rsb_after_fork(machine);
     if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
     rb_ary_push(strand->raises, rb_exc_new_cstr(rsb_eClosed, "forked by a signal handler: what this strand waited for stayed in "
                                                 "the parent process"));
-    rs_end_wait_of_survivor(&machine->engine);
+    rs_end_wait_of_survivor(machine->engine);
 }
 
 static bool wake_by_real_things(rsb_machine *machine) {
@@ -74,23 +74,17 @@ static bool one_waits_for_real_things(const rsb_machine *machine) {
     return false;
 }
 
-/* True if there is work again: a signal handler that raised nothing may have woken or cancelled a strand, after the decision to
- * sleep until then. */
-static bool has_work(rs_machine *engine, int64_t deadline_ns) {
-    bool due = rs_timers_earliest(&engine->timers) < deadline_ns;
-    return due || engine->strands.run_len > 0 || engine->attention || rs_has_gathered(engine);
-}
-
 static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t deadline_ns) {
     sleep_request request = {machine, deadline_ns};
     /* Thread.handle_interrupt(... => :on_blocking) keeps interrupts until the thread blocks, which it does here. */
     if (take_interrupts(machine, here) || rsb_forks != machine->fork_count) return;
-    if (has_work(&machine->engine, deadline_ns)) return;
-    if (rs_is_simulated(&machine->engine)) {
-        if (!wake_by_real_things(machine)) rs_sleep(&machine->engine, deadline_ns);
+    /* A signal handler that raised nothing may have woken or cancelled a strand, after the decision to sleep until then. */
+    if (rs_has_work(machine->engine, deadline_ns)) return;
+    if (rs_is_simulated(machine->engine)) {
+        if (!wake_by_real_things(machine)) rs_sleep(machine->engine, deadline_ns);
     } else {
         rb_nogvl(sleep_without_gvl, &request, wake_sleeper, machine, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
-        if (machine->engine.sleeps.lock_taken) atomic_store(&gvl_taken, true);
+        if (rs_shares_lock(machine->engine)) atomic_store(&gvl_taken, true);
     }
     take_interrupts(machine, here);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) forked_in_loop(machine, here);
@@ -103,7 +97,7 @@ static bool joins_thread(const rs_strand *strand) {
     return rsb_is_thread(((rsb_strand *)strand->user)->blocker);
 }
 
-static bool one_joins_thread(rs_strands *strands) {
+static bool one_joins_thread(const rs_strands *strands) {
     RS_EACH_STRAND(strands, strand) {
         if (joins_thread(strand)) return true;
     }
@@ -122,7 +116,7 @@ static bool one_may_wake_us(VALUE threads) {
 /* Only the values of a channel can come from another ractor. */
 static bool one_waits_for_ractors(rs_machine *engine) {
     if (rs_somebody_waits(engine, RS_WAIT_CHANNEL)) return true;
-    RS_EACH_STRAND(&engine->strands, strand) {
+    RS_EACH_STRAND(rs_strands_of(engine), strand) {
         const rsb_list_kind *kind = rsb_list_kind_of(strand);
         if (kind && kind->for_ractors) return true;
     }
@@ -142,7 +136,7 @@ static bool ractor_may_wake_us(rs_machine *engine) {
 /* A signal may have been sent that has not had its effect yet. When none is under way any more, the machine sleeps once more, for
  * only then it takes interrupts: what the last signal has asked for is done before this counts as a deadlock. */
 static bool signal_may_come(rsb_machine *machine) {
-    if (rs_is_simulated(&machine->engine) || machine->look == RSB_LOOK_LAST) return false;
+    if (rs_is_simulated(machine->engine) || machine->look == RSB_LOOK_LAST) return false;
     if (machine->look != RSB_LOOK_FOR_SIGNALS) rsb_pending_begin(&machine->pending);
     machine->look = rsb_signal_is_pending(&machine->pending) ? RSB_LOOK_FOR_SIGNALS : RSB_LOOK_LAST;
     return true;
@@ -151,8 +145,8 @@ static bool signal_may_come(rsb_machine *machine) {
 /* What a strand waits for most often comes soon. So when one has run since the last look, the machine sleeps for SOON_NS before it
  * asks who is there that could wake any. */
 static bool may_come_soon(rsb_machine *machine) {
-    uint64_t resumes = machine->engine.metrics.resumes;
-    if (machine->looked_after_resumes == resumes || rs_is_simulated(&machine->engine)) return false;
+    uint64_t resumes = rs_turn_number(machine->engine);
+    if (machine->looked_after_resumes == resumes || rs_is_simulated(machine->engine)) return false;
     machine->looked_after_resumes = resumes;
     machine->look = RSB_LOOK_SOON;
     return true;
@@ -162,17 +156,17 @@ static bool may_come_soon(rsb_machine *machine) {
  * are that. A strand that sleeps without a limit waits for a signal handler, as in Kernel#sleep. */
 static bool somebody_may_wake(rsb_machine *machine) {
     if (one_waits_for_real_things(machine)) return true;
-    if (rs_is_simulated(&machine->engine) && !one_joins_thread(&machine->engine.strands)) return false;
-    if (rs_somebody_waits(&machine->engine, RS_WAIT_SLEEP)) return true;
+    if (rs_is_simulated(machine->engine) && !one_joins_thread(rs_strands_of(machine->engine))) return false;
+    if (rs_somebody_waits(machine->engine, RS_WAIT_SLEEP)) return true;
     int state = 0;
     VALUE threads = rb_protect(list_threads, Qnil, &state);
-    bool others = state || one_may_wake_us(threads) || ractor_may_wake_us(&machine->engine);
+    bool others = state || one_may_wake_us(threads) || ractor_may_wake_us(machine->engine);
     if (state) rb_set_errinfo(Qnil);
     return others;
 }
 
 static bool others_may_wake(rs_machine *engine) {
-    rsb_machine *machine = engine->user;
+    rsb_machine *machine = rs_user_of(engine);
     if (may_come_soon(machine)) return true;
     if (!somebody_may_wake(machine)) return signal_may_come(machine);
     machine->look = RSB_LOOK_FOR_OTHERS;
@@ -185,7 +179,7 @@ static VALUE deadlock_error(VALUE self) {
 }
 
 static void on_deadlock(rs_machine *engine, rs_strand *root) {
-    rsb_machine *machine = engine->user;
+    rsb_machine *machine = rs_user_of(engine);
     int state = 0;
     VALUE error = rb_protect(deadlock_error, machine->self, &state);
     if (state) {
@@ -207,7 +201,7 @@ static int64_t next_look_ns(rsb_machine *machine) {
     static const int64_t delays_ns[] = {
         [RSB_LOOK_FOR_OTHERS] = OTHERS_NS, [RSB_LOOK_SOON] = SOON_NS, [RSB_LOOK_FOR_SIGNALS] = SIGNALS_NS, [RSB_LOOK_LAST] = SIGNALS_NS
     };
-    int64_t look_ns = rs_now(&machine->engine) + delays_ns[machine->look], reminder_ns = rs_timers_earliest(&machine->engine.timers);
+    int64_t look_ns = rs_now(machine->engine) + delays_ns[machine->look], reminder_ns = rs_next_timer(machine->engine);
     return reminder_ns < look_ns ? reminder_ns : look_ns;
 }
 
@@ -224,12 +218,12 @@ static VALUE is_alive(VALUE thread) { return rb_funcall(thread, rb_intern("alive
 /* CRuby unblocks the joiners of a thread once (rb_threadptr_join_list_wakeup in thread.c), and the thread may still have been
  * alive when they looked. */
 static void wake_joiners(rsb_machine *machine) {
-    RS_EACH_STRAND(&machine->engine.strands, strand) {
+    RS_EACH_STRAND(rs_strands_of(machine->engine), strand) {
         if (!joins_thread(strand)) continue;
         int state = 0;
         VALUE alive = rb_protect(is_alive, ((rsb_strand *)strand->user)->blocker, &state);
         if (state) rb_set_errinfo(Qnil);
-        else if (!RTEST(alive)) rs_unblock(&machine->engine, strand);
+        else if (!RTEST(alive)) rs_unblock(machine->engine, strand);
     }
 }
 
@@ -246,16 +240,16 @@ static void let_threads_run(rsb_machine *machine, rs_strand *here) {
 }
 
 static void wait_for_others(rsb_machine *machine, rs_strand *here) {
-    if (rs_is_simulated(&machine->engine)) let_threads_run(machine, here);
+    if (rs_is_simulated(machine->engine)) let_threads_run(machine, here);
     else sleep_interruptible(machine, here, next_look_ns(machine));
 }
 
 void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision) {
-    if (RS_UNLIKELY(rs_strands_live(&machine->engine.strands) == 0)) end_of_child(machine);
+    if (RS_UNLIKELY(rs_strands_live(rs_strands_of(machine->engine)) == 0)) end_of_child(machine);
     if (decision.verdict == RS_SLEEP) {
         machine->look = RSB_LOOK_FOR_OTHERS;
         sleep_interruptible(machine, here, decision.deadline_ns);
-    } else if (!rs_break_deadlock(&machine->engine)) {
+    } else if (!rs_break_deadlock(machine->engine)) {
         wait_for_others(machine, here);
     }
 }

@@ -23,7 +23,7 @@ static VALUE machine_park(int argc, VALUE *argv, VALUE self) {
     int64_t deadline_ns = rsb_deadline(machine, argc ? argv[0] : Qnil, "park");
     if (has_messages(strand)) {
         rsb_after_inline(machine);
-        rsb_raise_wake(machine, rs_refusal(&machine->engine, 0));
+        rsb_raise_wake(machine, rs_refusal(machine->engine, 0));
     } else {
         rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SUSPEND, 0, deadline_ns, NULL, NULL, NULL);
         bool late = kind == RS_WAKE_TIMEOUT && has_messages(strand); /* it came after the timeout and before this strand's turn */
@@ -39,7 +39,7 @@ static void post(rsb_machine *machine, VALUE receiver, message_purpose purpose, 
     VALUE pair = rb_assoc_new(receiver, payload);
     rs_message *message = rsb_alloc(sizeof(*message));
     *message = (rs_message){.kind = RS_MESSAGE_USER, .value = purpose, .payload = pair};
-    rs_send(&machine->engine, message);
+    rs_send(machine->engine, message);
     RB_GC_GUARD(pair);
 }
 
@@ -61,10 +61,10 @@ static void begin_raise(rsb_machine *machine, VALUE call_and_exception) {
 }
 
 static void apply(rsb_machine *machine, rsb_strand *strand, message_purpose purpose, VALUE payload) {
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), strand->id);
     if (!engine) return;
     if (purpose == TERMINATE) {
-        rs_scope_cancel(&machine->engine, &engine->own, RS_CANCELLED_BY_CALL);
+        rs_scope_cancel(machine->engine, &engine->own, RS_CANCELLED_BY_CALL);
     } else if (purpose == SCHEDULE_EXCEPTION) {
         rsb_deliver(machine, strand, payload);
     } else if (purpose == INTERRUPT_HOOK) {
@@ -73,7 +73,7 @@ static void apply(rsb_machine *machine, rsb_strand *strand, message_purpose purp
         if (NIL_P(strand->messages)) strand->messages = rb_ary_new();
         rb_ary_push(strand->messages, payload);
         if (engine->state == RS_STRAND_PARKED && engine->wait == RS_WAIT_SUSPEND) {
-            rs_wake(&machine->engine, strand->id, engine->ticket, RS_WAKE_VALUE, 0);
+            rs_wake(machine->engine, strand->id, engine->ticket, RS_WAKE_VALUE, 0);
         }
     }
 }

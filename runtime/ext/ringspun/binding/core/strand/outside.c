@@ -44,7 +44,7 @@ static void leave_list(rsb_machine *machine, rsb_outside_wait *wait) {
 
 void rsb_wait_outside(rsb_machine *machine, rsb_outside_wait *wait) {
     rsb_check_stack();
-    wait->strand = rs_running(&machine->engine);
+    wait->strand = rs_running(machine->engine);
     wait->next = *waits_of(machine);
     *waits_of(machine) = wait;
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, RS_NEVER, NULL, NULL, NULL);
@@ -56,7 +56,7 @@ static bool wake_outside(rsb_machine *machine) {
     bool woken = false;
     for (rsb_outside_wait *wait = *waits_of(machine); wait; wait = wait->next) {
         if (wait->strand->state != RS_STRAND_PARKED || !is_ready(wait)) continue;
-        rs_unblock(&machine->engine, wait->strand);
+        rs_unblock(machine->engine, wait->strand);
         woken = true;
     }
     return woken;

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 rsb_strand *rsb_root_of(rsb_machine *machine) {
-    rs_strand *root = rs_root(&machine->engine);
+    rs_strand *root = rs_root(machine->engine);
     return root ? root->user : NULL;
 }
 
@@ -36,13 +36,13 @@ static void raise_kill(rsb_machine *machine, rsb_strand *strand) {
 /* The outermost cancelled scope around the running strand cancels it. If that scope raises an error of its own, once, this raises
  * it and takes the cancellation back. */
 static void raise_once(rsb_machine *machine) {
-    rs_strand *me = rs_running(&machine->engine);
+    rs_strand *me = rs_running(machine->engine);
     rs_scope *cancelling = NULL;
     for (rs_scope *scope = me->scope; scope; scope = scope->shield ? NULL : scope->parent) {
         if (scope->cause != RS_NOT_CANCELLED) cancelling = scope;
     }
     if (!cancelling || !cancelling->once || cancelling->owner != me->index) return;
-    rs_scope_forgive(&machine->engine, cancelling);
+    rs_scope_forgive(machine->engine, cancelling);
     rb_exc_raise(rb_make_exception(2, ((rsb_once *)cancelling)->raises));
 }
 
@@ -56,7 +56,7 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
     if (RS_LIKELY(kind == RS_WAKE_VALUE)) return;
     rsb_strand *strand = rsb_running(machine);
     if (kind == RS_WAKE_INTERRUPT) {
-        rs_strand *engine = rs_running(&machine->engine);
+        rs_strand *engine = rs_running(machine->engine);
         rs_take_interrupt(engine);
         if (engine->interrupts == 0) strand->urgent = false;
         VALUE exception = strand->kill_pending ? Qnil : next_exception(strand);
@@ -67,7 +67,7 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
     rsb_leave_hook(machine);
     if (kind == RS_WAKE_CANCEL) {
         raise_once(machine);
-        rs_cancellation_met(&machine->engine);
+        rs_cancellation_met(machine->engine);
         rb_raise(rsb_eCancelled, "cancelled: its scope was cancelled or its deadline passed");
     }
     if (kind == RS_WAKE_TIMEOUT) rb_raise(rsb_eTimeout, "timed out");
@@ -75,7 +75,7 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
 }
 
 static rs_strand *add_exception(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), strand->id);
     if (!engine) return NULL;
     if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
     rb_ary_push(strand->raises, exception);
@@ -84,12 +84,12 @@ static rs_strand *add_exception(rsb_machine *machine, rsb_strand *strand, VALUE 
 
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
     rs_strand *engine = add_exception(machine, strand, exception);
-    if (engine) rs_interrupt(&machine->engine, engine);
+    if (engine) rs_interrupt(machine->engine, engine);
 }
 
 void rsb_deliver_first(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
     rs_strand *engine = add_exception(machine, strand, exception);
-    if (engine) rs_interrupt_first(&machine->engine, engine);
+    if (engine) rs_interrupt_first(machine->engine, engine);
 }
 
 void rsb_interrupt_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
@@ -104,7 +104,7 @@ RSB_APART static void forget_hook_error(rsb_machine *machine, rsb_strand *strand
     for (long i = RARRAY_LEN(strand->raises) - 1; i >= 0; i--) {
         if (RARRAY_AREF(strand->raises, i) != error) continue;
         rb_ary_delete_at(strand->raises, i);
-        rs_take_interrupt(rs_running(&machine->engine));
+        rs_take_interrupt(rs_running(machine->engine));
         return;
     }
 }
@@ -135,7 +135,7 @@ void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int 
     strand->kill_pending = true;
     strand->used_fiber = true;
     if (was_pending) return;
-    rs_interrupt(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
+    rs_interrupt(machine->engine, rs_strand_find(rs_strands_of(machine->engine), strand->id));
 }
 
 bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state) {
@@ -174,7 +174,7 @@ void rsb_raise_in_root(rsb_machine *machine, VALUE error) {
 void rsb_raise_result(VALUE error) {
     rsb_machine *machine = rsb_existing();
     bool in_strand = machine && machine->open && !rsb_between_strands(machine);
-    if (in_strand && rb_obj_is_kind_of(error, rsb_eTerminated) && rs_refusal(&machine->engine, 0) == RS_WAKE_CANCEL) {
+    if (in_strand && rb_obj_is_kind_of(error, rsb_eTerminated) && rs_refusal(machine->engine, 0) == RS_WAKE_CANCEL) {
         rsb_raise_wake(machine, RS_WAKE_CANCEL);
     }
     rb_exc_raise(error);
@@ -184,7 +184,7 @@ void rsb_fail(int64_t result, const char *what, int fd) {
     if (result == RS_NO_MEMORY) rsb_fail_memory();
     if (result == RS_LOST) {
         rb_raise(rsb_eUnsupported, "%s: %s, and this machine can wait for no input and no output any more; allow the call, or take "
-                 "the other backend (backend:, RINGSPUN_BACKEND)", what, rsb_existing()->engine.refusal_text);
+                 "the other backend (backend:, RINGSPUN_BACKEND)", what, rs_refusal_text(rsb_existing()->engine));
     }
     int error = (int)-result;
     if (error == EBADF) {

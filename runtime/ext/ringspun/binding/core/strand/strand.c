@@ -103,8 +103,8 @@ rsb_strand *rsb_strand_make(rsb_machine *machine, VALUE supervisor, VALUE body) 
 }
 
 void rsb_fail_strand_limit(rsb_machine *machine) {
-    uint32_t strands_max = machine->engine.options.strands_max;
-    if (rs_strands_live(&machine->engine.strands) < strands_max) rsb_fail_memory();
+    uint32_t strands_max = rs_options_of(machine->engine)->strands_max;
+    if (rs_strands_live(rs_strands_of(machine->engine)) < strands_max) rsb_fail_memory();
     rb_raise(rsb_eLimit, "this machine runs at most %u strands (strands_max:); bound them, for example with a Ringspun::Semaphore",
              strands_max);
 }
@@ -117,13 +117,13 @@ rs_strand *rsb_strand_spawned(rsb_machine *machine, rsb_strand *strand, rs_stran
 }
 
 bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand) {
-    rs_strand *engine = rs_spawn_next(&machine->engine, rsb_outermost_run(machine), strand);
+    rs_strand *engine = rs_spawn_next(machine->engine, rsb_outermost_run(machine), strand);
     return engine && rsb_strand_spawned(machine, strand, engine);
 }
 
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body) {
     rsb_strand *strand = rsb_strand_make(machine, supervisor, body);
-    rsb_strand_spawned(machine, strand, rs_spawn(&machine->engine, scope, strand));
+    rsb_strand_spawned(machine, strand, rs_spawn(machine->engine, scope, strand));
     return strand->self;
 }
 
@@ -141,7 +141,7 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
         return;
     }
     strand->error = error;
-    if (strand->id == machine->engine.root) {
+    if (strand->id == rs_root_id(machine->engine)) {
         machine->child_error = error;
         return;
     }
@@ -155,7 +155,7 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     if (RS_UNLIKELY(strand->tells_end)) RSB_EACH_PART(strand_ends, machine, strand);
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
-    rs_finish(&machine->engine);
+    rs_finish(machine->engine);
     if (!NIL_P(scope)) rsb_supervision.child_ended(machine, scope, strand);
 }
 
@@ -177,7 +177,7 @@ static VALUE call_body(VALUE data) {
 
 /* True if it was cancelled or interrupted before its first turn: the block never runs. */
 RSB_APART static bool refused(rsb_machine *machine, rsb_strand *strand) {
-    rs_wake_kind kind = strand->certain ? RS_WAKE_VALUE : rs_refusal(&machine->engine, 0);
+    rs_wake_kind kind = strand->certain ? RS_WAKE_VALUE : rs_refusal(machine->engine, 0);
     if (kind == RS_WAKE_VALUE) return false;
     if (kind == RS_WAKE_CANCEL) strand->cancelled = true;
     else strand->error = rb_ary_shift(strand->raises);
@@ -206,7 +206,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     VALUE self = strand->self;
     int state = 0;
     bool thread_killed = false;
-    RS_CHECK(rs_running(&machine->engine) == engine && !strand->started && !strand->done);
+    RS_CHECK(rs_running(machine->engine) == engine && !strand->started && !strand->done);
     strand->started = true;
     rs_strand_began(engine);
     strand->fiber = strand->home = fiber;
@@ -249,7 +249,7 @@ static rs_strand *engine_of(rsb_strand *strand) {
     if (rsb_is_gone(machine)) return NULL;
     rsb_notice_fork(machine);
     if (machine->fork_count != rsb_forks) return NULL;
-    return rs_strand_find(&machine->engine.strands, strand->id);
+    return rs_strand_find(rs_strands_of(machine->engine), strand->id);
 }
 
 bool rsb_is_alive(rsb_strand *strand) { return engine_of(strand) != NULL; }
@@ -311,7 +311,7 @@ static const char *said_by_a_part(const rsb_strand *strand, const rs_strand *eng
  * @since 0.1.0 */
 static VALUE strand_waits_for(VALUE self) {
     rsb_strand *strand = rsb_strand_get(self);
-    rs_machine *machine = &rsb_machine_any_thread(strand->machine)->engine;
+    rs_machine *machine = rsb_machine_any_thread(strand->machine)->engine;
     rs_strand *engine = engine_of(strand);
     if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
     const char *said = said_by_a_part(strand, engine);

@@ -94,7 +94,7 @@ static bool try_again_after_gc(rsb_machine *machine, rs_strand *strand) {
     if (machine->collected_for == rs_strand_id(strand)) return false;
     machine->collected_for = rs_strand_id(strand);
     rb_set_errinfo(Qnil);
-    rs_displaced(&machine->engine);
+    rs_displaced(machine->engine);
     rsb_runners_collect();
     return true;
 }
@@ -102,7 +102,7 @@ static bool try_again_after_gc(rsb_machine *machine, rs_strand *strand) {
 /* The switch to that strand has failed. True if the strand cannot run: its fiber got no stack, or has ended. Only its home fiber
  * counts: if another fiber of it has ended, the strand itself has switched to us. */
 static bool cannot_run(rsb_machine *machine, rs_strand *strand) {
-    if (machine->engine.running != strand->index) return false;
+    if (!rs_is_running(machine->engine, strand)) return false;
     rsb_strand *target = strand->user;
     VALUE error = rb_errinfo();
     if (!target->started) {
@@ -119,8 +119,8 @@ static bool cannot_run(rsb_machine *machine, rs_strand *strand) {
 /* The program has switched to us, by Fiber#raise or the like, and the strand that ran is suspended in the middle of that call. If it
  * has not begun, its fiber has ended before that, by what a TracePoint has raised there; CRuby raises the same here. */
 static void note_displaced(rsb_machine *machine) {
-    if (RS_LIKELY(machine->engine.running == RS_NO_INDEX)) return;
-    rs_strand *strand = rs_running(&machine->engine);
+    if (RS_LIKELY(rs_none_runs(machine->engine))) return;
+    rs_strand *strand = rs_running(machine->engine);
     rsb_strand *target = strand->user;
     target->displaced = target->started;
     if (target->started) return;
@@ -141,7 +141,7 @@ static int return_to_displaced(rsb_machine *machine, rs_strand *strand, VALUE he
         if (fibers[i] == here) return 0;
         int state = 0;
         rb_protect(transfer_checked, fibers[i], &state);
-        bool refused = state && machine->engine.running == strand->index && rb_obj_is_kind_of(rb_errinfo(), fiber_error);
+        bool refused = state && rs_is_running(machine->engine, strand) && rb_obj_is_kind_of(rb_errinfo(), fiber_error);
         if (!refused) return state;
         rb_set_errinfo(Qnil);
     }
@@ -173,7 +173,7 @@ static inline int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here)
 
 /* One iteration of the loop: returns the strand to run, or NULL to try again. */
 static inline rs_strand *next_to_run(rsb_machine *machine, rs_strand *here) {
-    rs_decision decision = rs_next(&machine->engine);
+    rs_decision decision = rs_next(machine->engine);
     if (RS_LIKELY(decision.verdict == RS_RUN)) return decision.strand;
     rsb_without_strand(machine, here, decision);
     return NULL;
@@ -193,7 +193,7 @@ RSB_APART static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bo
     if (RS_LIKELY(usable)) rsb_runners_put(&machine->runners, here);
     int state = switch_to(machine, next, here);
     leave_idle(machine, here);
-    bool by_others = machine->engine.running != RS_NO_INDEX && ((rsb_strand *)rs_running(&machine->engine)->user)->started;
+    bool by_others = !rs_none_runs(machine->engine) && ((rsb_strand *)rs_running(machine->engine)->user)->started;
     if (RS_LIKELY(!by_others)) {
         if (state) rsb_caught_in_loop(machine, NULL, state);
         return usable;
@@ -211,7 +211,7 @@ RSB_APART static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bo
  * once then. */
 RSB_APART static bool may_end(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_stacks_are_shared())) return false;
-    rs_strand *root = rs_root(&machine->engine);
+    rs_strand *root = rs_root(machine->engine);
     if (!root) return false; /* in a forked child the root has ended: this fiber must end the child (rsb_without_strand) */
     bool parked = root->state == RS_STRAND_PARKED || root->state == RS_STRAND_READY;
     rsb_strand *handle = root->user;
@@ -225,8 +225,8 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
     VALUE here = rb_fiber_current();
     bool usable = true;
     for (;;) {
-        rs_machine *engine = &machine->engine;
-        rs_strand *strand = engine->running == RS_NO_INDEX ? next_to_run(machine, NULL) : rs_running(engine);
+        rs_machine *engine = machine->engine;
+        rs_strand *strand = rs_none_runs(engine) ? next_to_run(machine, NULL) : rs_running(engine);
         if (!strand) continue;
         rsb_strand *target = strand->user;
         if (usable && !target->started) {
@@ -249,8 +249,8 @@ static VALUE maker_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
     rsb_stacks_unlock(machine);
     VALUE here = rb_fiber_current();
     for (;;) {
-        rs_machine *engine = &machine->engine;
-        rs_strand *strand = engine->running == RS_NO_INDEX ? next_to_run(machine, NULL) : rs_running(engine);
+        rs_machine *engine = machine->engine;
+        rs_strand *strand = rs_none_runs(engine) ? next_to_run(machine, NULL) : rs_running(engine);
         if (strand) idle(machine, strand, here, false);
     }
     return Qnil;
@@ -261,14 +261,14 @@ static VALUE maker_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
 /* True if the strand that ends hooks (begin_raise in mailbox.c) has raised this. If the hook has returned meanwhile, CRuby raises
  * it again by itself, and a second one would end a later wait. */
 static bool is_end_of_hook(rsb_machine *machine) {
-    return machine->engine.running != RS_NO_INDEX && rsb_running(machine)->ends_hook;
+    return !rs_none_runs(machine->engine) && rsb_running(machine)->ends_hook;
 }
 
 /* This fiber was switched to: in our turn, or out of turn by Fiber#raise and the like; then the exception is for this strand. */
 static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     if (RS_LIKELY(!state)) return;
     VALUE exception = rb_errinfo();
-    if (machine->engine.running == me->index) {
+    if (rs_is_running(machine->engine, me)) {
         if (exception != RSB_FIBER_KILLED) rsb_caught_in_loop(machine, me, state);
         else rsb_kill_repeated(me->user, state);
         return;
@@ -284,7 +284,7 @@ static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
 
 /* Parks the running strand: `next` runs; NULL: the strand that the loop finds. */
 static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_strand *next, int64_t *result) {
-    rs_machine *engine = &machine->engine;
+    rs_machine *engine = machine->engine;
     VALUE here = rb_fiber_current();
     rsb_strand *self = me->user;
     if (RS_UNLIKELY(self->fiber != here)) {
@@ -301,7 +301,7 @@ static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_s
         int state = switch_to(machine, next, here);
         next = NULL;
         after_switch(machine, me, state);
-        if (engine->running == me->index) break;
+        if (rs_is_running(engine, me)) break;
         note_displaced(machine);
     }
     return rs_park_end(engine, result);
@@ -316,14 +316,14 @@ static VALUE own_fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
     rsb_machine *machine = rsb_existing();
     rsb_stacks_unlock(machine);
     VALUE here = rb_fiber_current();
-    if (machine->engine.running != RS_NO_INDEX && !rsb_running(machine)->started) {
-        rsb_strand_run(machine, rs_running(&machine->engine), here);
+    if (!rs_none_runs(machine->engine) && !rsb_running(machine)->started) {
+        rsb_strand_run(machine, rs_running(machine->engine), here);
     }
     while (!may_end(machine)) {
-        rs_strand *strand = machine->engine.running == RS_NO_INDEX ? next_to_run(machine, NULL) : rs_running(&machine->engine);
+        rs_strand *strand = rs_none_runs(machine->engine) ? next_to_run(machine, NULL) : rs_running(machine->engine);
         if (strand) idle(machine, strand, here, false);
     }
-    rs_displaced(&machine->engine);
+    rs_displaced(machine->engine);
     return Qnil;
 }
 
@@ -336,15 +336,15 @@ VALUE rsb_own_fiber(rsb_machine *machine) {
 }
 
 void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first) {
-    RS_CHECK(rs_running(&machine->engine) == first);
-    rs_turn turn = rs_turn_pause(&machine->engine);
+    RS_CHECK(rs_running(machine->engine) == first);
+    rs_turn turn = rs_turn_pause(machine->engine);
     park_behind(machine, caller, first, NULL);
-    rs_turn_go_on(&machine->engine, &turn);
+    rs_turn_go_on(machine->engine, &turn);
 }
 
 void rsb_raise_refusal(rsb_machine *machine) {
     if (RS_UNLIKELY(ruby_stack_check())) too_deep();
-    rsb_raise_wake(machine, rs_refusal(&machine->engine, 0));
+    rsb_raise_wake(machine, rs_refusal(machine->engine, 0));
 }
 
 static bool has_pending(const rs_strand *me) {
@@ -352,7 +352,7 @@ static bool has_pending(const rs_strand *me) {
 }
 
 void rsb_raise_pending(rsb_machine *machine) {
-    if (RS_UNLIKELY(has_pending(rs_running(&machine->engine)))) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
+    if (RS_UNLIKELY(has_pending(rs_running(machine->engine)))) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
 }
 
 /* Waits that end without a thing that only their caller would have. */
@@ -362,9 +362,9 @@ static bool has_nothing_to_lose(rs_wait_kind wait) {
 
 static inline rs_wake_kind wait_until(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
                                       const rsb_list_kind *kind, int64_t *result) {
-    rs_machine *engine = &machine->engine;
+    rs_machine *engine = machine->engine;
     rs_strand *me = rs_running(engine);
-    if (rs_park_begin(engine, wait, flags, deadline_ns) == 0) return engine->refusal;
+    if (rs_park_begin(engine, wait, flags, deadline_ns) == 0) return rs_refused(engine);
     RS_CHECK((wait == RS_WAIT_LIST || wait == RS_WAIT_MUTEX) == (kind != NULL));
     if (list) rs_list_append(engine, list, me, (uintptr_t)kind);
     rs_wake_kind wake = park(machine, me, result);
@@ -383,8 +383,8 @@ rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, i
 
 rs_wake_kind rsb_await(rsb_machine *machine, int64_t deadline_ns, rs_list *list) {
     rsb_check_stack();
-    rs_strand *me = rs_running(&machine->engine);
-    return rs_await_begin(&machine->engine, list, deadline_ns) == 0 ? machine->engine.refusal : park(machine, me, NULL);
+    rs_strand *me = rs_running(machine->engine);
+    return rs_await_begin(machine->engine, list, deadline_ns) == 0 ? rs_refused(machine->engine) : park(machine, me, NULL);
 }
 
 void rsb_check_stack(void) {
@@ -397,17 +397,17 @@ rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t 
 }
 
 static inline void run_others(rsb_machine *machine, rs_strand *me) {
-    rs_yield(&machine->engine);
+    rs_yield(machine->engine);
     park(machine, me, NULL);
 }
 
 static void raise_for_itself(rsb_machine *machine, const rs_strand *me) {
-    if (RS_LIKELY(me->interrupts == 0) || rs_refusal(&machine->engine, 0) != RS_WAKE_INTERRUPT) return;
+    if (RS_LIKELY(me->interrupts == 0) || rs_refusal(machine->engine, 0) != RS_WAKE_INTERRUPT) return;
     rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
 }
 
 static inline void yield(rsb_machine *machine, bool resumable) {
-    rs_machine *engine = &machine->engine;
+    rs_machine *engine = machine->engine;
     rs_wake_kind kind = rs_refusal(engine, 0);
     if (RS_UNLIKELY(kind != RS_WAKE_VALUE)) rsb_raise_wake(machine, kind);
     rs_strand *me = rs_running(engine);
@@ -431,19 +431,19 @@ static bool is_no_answer(int64_t result) { return result == RS_NO_MEMORY || resu
 RSB_APART static void raise_after_all(rsb_machine *machine, const rs_request *request, int64_t result) {
     rs_op_makes makes = rs_request_traits(request)->makes;
     RS_CHECK(makes != RS_MAKES_PAIR); /* which never waits */
-    if (result >= 0 && makes != RS_MAKES_NOTHING) rs_platform_of(&machine->engine)->discard(&machine->engine, (int)result);
+    if (result >= 0 && makes != RS_MAKES_NOTHING) rs_platform_of(machine->engine)->discard(machine->engine, (int)result);
     rsb_raise_pending(machine);
 }
 
 int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait *wait) {
-    rs_machine *engine = &machine->engine;
+    rs_machine *engine = machine->engine;
     check_stack(request);
     if (RB_TYPE_P(wait->io, T_FILE)) request->options |= RS_REQUEST_OF_OBJECT;
     rs_strand *me = rs_running(engine);
     rs_op *op = rs_op_start(engine, request, wait->flags, wait->deadline_ns ? wait->deadline_ns : RS_NEVER);
     if (!op) {
         free(request->owned);
-        rsb_raise_wake(machine, engine->refusal);
+        rsb_raise_wake(machine, rs_refused(engine));
     }
     rs_op_keep(op, wait->io ? wait->io : wait->keep);
     int64_t result = 0;
@@ -465,21 +465,21 @@ int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait
 void rsb_yield(rsb_machine *machine) { yield(machine, false); }
 
 void rsb_give_way(rsb_machine *machine) {
-    rs_strand *me = rs_running(&machine->engine);
+    rs_strand *me = rs_running(machine->engine);
     run_others(machine, me);
     raise_for_itself(machine, me);
 }
 
 void rsb_resume_first(rsb_machine *machine, rs_strand *strand) {
-    if (!rs_unblock_first(&machine->engine, strand)) return;
-    rs_strand *me = rs_running(&machine->engine);
-    rs_yield_to_first(&machine->engine);
+    if (!rs_unblock_first(machine->engine, strand)) return;
+    rs_strand *me = rs_running(machine->engine);
+    rs_yield_to_first(machine->engine);
     park(machine, me, NULL);
     raise_for_itself(machine, me);
 }
 
 void rsb_end_turn(rsb_machine *machine) {
-    rs_wake_kind kind = rs_turn_refusal(&machine->engine);
+    rs_wake_kind kind = rs_turn_refusal(machine->engine);
     if (RS_UNLIKELY(kind != RS_WAKE_VALUE)) rsb_raise_wake(machine, kind);
     rsb_give_way(machine);
 }

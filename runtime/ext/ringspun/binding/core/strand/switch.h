@@ -49,13 +49,13 @@ typedef struct {
 int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait *wait);
 /* Counts one more op of this turn; the others run if the turn ends with it (engine/core/turn.h). */
 static inline void rsb_after_inline(rsb_machine *machine) {
-    if (RS_UNLIKELY(rs_turn_ends(&machine->engine))) rsb_end_turn(machine);
+    if (RS_UNLIKELY(rs_turn_ends(machine->engine))) rsb_end_turn(machine);
 }
 static inline void rsb_before_look(rsb_machine *machine) {
-    if (RS_UNLIKELY(rs_turn_ends_at_look(&machine->engine))) rsb_end_turn(machine);
+    if (RS_UNLIKELY(rs_turn_ends_at_look(machine->engine))) rsb_end_turn(machine);
 }
 static inline void rsb_before_lock(rsb_machine *machine) {
-    if (RS_UNLIKELY(rs_turn_ends_at_lock(&machine->engine))) rsb_end_turn(machine);
+    if (RS_UNLIKELY(rs_turn_ends_at_lock(machine->engine))) rsb_end_turn(machine);
 }
 
 #endif
