@@ -180,7 +180,8 @@ static bool start(task *self, const rs_request *request, uint32_t flags, int64_t
     rs_machine *machine = self->driver->machine;
     /* A try is one step; what must go through as a whole is the backend's to repeat. And it wants memory. */
     bool lends = request->options & RS_REQUEST_ANY_BUFFER && !request->transfer.address;
-    int64_t result = request->options & RS_REQUEST_ALL || lends ? -EAGAIN : rs_try(machine, request);
+    rs_request asked = *request;
+    int64_t result = request->options & RS_REQUEST_ALL || lends ? -EAGAIN : rs_ask(machine, &asked);
     if (result != -EAGAIN) {
         self->wake = RS_WAKE_VALUE;
         self->result = result;
@@ -188,7 +189,7 @@ static bool start(task *self, const rs_request *request, uint32_t flags, int64_t
         free(request->owned);
         return false;
     }
-    self->op = rs_op_start(machine, request, flags, deadline_ns);
+    self->op = rs_op_start(machine, &asked, flags, deadline_ns);
     if (self->op) {
         self->ticket = self->op->ticket;
         self->parked = true;

@@ -16,6 +16,7 @@ typedef struct {
     const rs_sim_faults *faults;
     bool offload_files;
     bool sqpoll;
+    uint8_t stream_io;
 } subject;
 
 static const rs_sim_faults subject_no_faults;
@@ -24,6 +25,7 @@ static const subject subjects[] = {
     {.name = "sim", .backend = &rs_backend_sim, .faults = &subject_no_faults},
     {.name = "uring", .backend = &rs_backend_uring},
     {.name = "uring without inline files", .backend = &rs_backend_uring, .offload_files = true},
+    {.name = "uring for all of streams", .backend = &rs_backend_uring, .stream_io = RS_STREAM_IO_RING},
     {.name = "uring with a polling thread", .backend = &rs_backend_uring, .sqpoll = true},
     {.name = "epoll", .backend = &rs_backend_epoll},
     {.name = "epoll with files on workers", .backend = &rs_backend_epoll, .offload_files = true},
@@ -47,6 +49,10 @@ static const subject subjects[] = {
 static inline bool is_any(const subject *subject) { return subject->backend != NULL; }
 static inline bool is_sim(const subject *subject) { return subject->backend == &rs_backend_sim; }
 static inline bool is_uring(const subject *subject) { return subject->backend == &rs_backend_uring; }
+/* Nothing about streams is tried before it is an op. */
+static inline bool gives_all_away(const subject *subject) {
+    return is_sim(subject) || (is_uring(subject) && subject->stream_io == RS_STREAM_IO_RING);
+}
 static inline bool is_kernel(const subject *subject) { return !is_sim(subject); }
 
 #define OVER(title, holds) OVER_UNLESS(title, holds, is_uring)
@@ -59,6 +65,7 @@ static inline void subject_open(driver *driver, const subject *subject) {
     options.faults = subject->faults;
     options.offload_files = subject->offload_files;
     options.sqpoll = subject->sqpoll;
+    options.stream_io = subject->stream_io;
     options.sqpoll_idle_ms = 1;
     int error = driver_open(driver, subject->backend, &options);
     RS_ASSERT(error == 0);

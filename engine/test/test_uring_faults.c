@@ -360,6 +360,7 @@ static void open_program(void) {
     options.uring_system = &fake_kernel_system;
     options.threads_move = draw(2);
     options.sqpoll = draw(3) == 0;
+    options.stream_io = draw(3);
     options.busy_poll_ns = draw(2) ? 50000 : 0;
     RS_ASSERT(driver_open(&program.driver, &backend, &options) == 0);
     program.driver.patient = true;

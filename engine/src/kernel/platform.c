@@ -1,6 +1,7 @@
 #include "ringspun/kernel/platform.h"
 #include "core/machine.h"
 #include "kernel/op_table.h"
+#include "kernel/processor.h"
 #include "ops/descriptors.h"
 #include "ringspun/kernel/descriptor_kinds.h"
 
@@ -33,5 +34,5 @@ static uint64_t identity(const rs_machine *machine, int fd) { return (void)machi
 
 const rs_platform rs_platform_linux = {
     .calls = rs_op_calls, .note_made = note_made, .discard = discard, .is_open = is_open, .is_socket = is_socket,
-    .is_file = is_file, .identity = identity,
+    .is_file = is_file, .identity = identity, .call_ns = rs_call_ns,
 };

@@ -8,6 +8,10 @@
 /* rs_clock_ns as the kernel last noted it, at its last tick: a fifth of the price. */
 int64_t rs_coarse_clock_ns(void);
 
+/* What a system call costs here that does nothing, in ns: on a computer, under a filter, in a sandbox. Takes a few microseconds where
+ * calls are cheap. */
+int64_t rs_call_ns(void);
+
 /* This thread may run on one processor only. */
 bool rs_has_one_processor(void);
 

@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* What a turn moves at most (turn.c). */
+#define UNTRIED_LEN_MAX 65536u
+
 static bool makes_descriptor(uint32_t kind) { return rs_op_kinds[kind].effect == RS_EFFECT_DESCRIPTOR; }
 
 void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd) {
@@ -102,6 +105,31 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
     if (result > 0 && rs_op_kinds[request->kind].effect == RS_EFFECT_DATA) machine->turn.bytes += (uint64_t)result;
     if (RS_UNLIKELY(makes_descriptor(request->kind))) rs_descriptor_made(machine, request, result);
     return result;
+}
+
+/* A stream of bytes that is our own, unless it is known that nothing is there. Where more is moved than a turn may move, the copying is
+ * what it costs. In whole ticks it is the order that counts. */
+static bool may_go_untried(rs_machine *machine, const rs_request *request) {
+    const rs_op_traits *traits = rs_request_traits(request);
+    if (traits->memory != RS_MEMORY_BUFFER || machine->running == RS_NO_INDEX || machine->options.whole_ticks) return false;
+    const rs_transfer *transfer = &request->transfer;
+    if (transfer->len == 0 || transfer->len > UNTRIED_LEN_MAX || transfer->flags != 0) return false;
+    if (traits->moves == RS_MOVES_MEMORY && transfer->offset >= 0) return false;
+    const rs_descriptor *descriptor = rs_descriptor_find(machine->descriptors, request->fd);
+    if (!descriptor || descriptor->kind != RS_FD_STREAM || (descriptor->socket && !descriptor->bytes)) return false;
+    if (descriptor->drained && traits->side == RS_SIDE_READ) return false;
+    return rs_running(machine)->locks == 0 && rs_refusal(machine, 0) == RS_WAKE_VALUE;
+}
+
+int64_t rs_ask(rs_machine *machine, rs_request *request) {
+    rs_untried *untried = &machine->ops->untried;
+    uint32_t ready = machine->strands.run_len;
+    if (RS_LIKELY(rs_untried_is_out(untried, ready)) || !may_go_untried(machine, request)) return rs_try(machine, request);
+    if (!rs_untried_wants(untried, machine->metrics.polls, ready)) return rs_try(machine, request);
+    if (!machine->backend->takes_untried(machine, request)) return rs_try(machine, request);
+    rs_untried_gave(untried);
+    request->options |= RS_REQUEST_UNTRIED;
+    return -EAGAIN;
 }
 
 /* It is cancelled and has no memory, so nobody who closes the descriptor waits for it. */
@@ -399,10 +427,18 @@ uint32_t rs_descriptor_closing(rs_machine *machine, int fd) {
 
 /* --- the part --- */
 
+static rs_untried untried_of(const rs_machine *machine) {
+    bool never = machine->options.stream_io == RS_STREAM_IO_INLINE || !machine->backend->takes_untried;
+    if (never) return (rs_untried){.least = RS_UNTRIED_NEVER};
+    bool always = machine->options.stream_io == RS_STREAM_IO_RING;
+    return always ? rs_untried_always() : rs_untried_begin(rs_platform_of(machine)->call_ns);
+}
+
 /* A strand waits for one op at most, and only ops that a worker is at outlive their strand's wait. */
 static void open_ops(rs_machine *machine) {
     uint32_t by_workers = machine->options.workers_max + RS_OPENS_MAX + 2 * RS_OPS_LEFT_MAX + RS_LOOK_UPS_MAX;
     rs_ops_init(machine->ops, machine->options.strands_max + by_workers);
+    machine->ops->untried = untried_of(machine);
 }
 
 static void close_ops(rs_machine *machine) { rs_ops_free(machine->ops); }

@@ -4,6 +4,7 @@
 
 #include "ringspun/core/part.h"
 #include "ringspun/core/slab.h"
+#include "ops/untried.h"
 #include "ringspun/ops/op.h"
 
 /* Ops that nobody waits for may be under way beside those of the strands and the workers: as many of files, and of opens. See
@@ -19,6 +20,7 @@
 struct rs_ops {
     rs_slab slab;
     rs_links targeted;          /* in flight, and with a target */
+    rs_untried untried;
     /* Of another room, which may have what a request asks for before the kernel is asked: the result, or -EAGAIN; and which drops what
      * it has for a number that is closed. NULL: it has nothing for any. */
     int64_t (*take_kept)(struct rs_machine *machine, const rs_request *request);

@@ -27,6 +27,7 @@
 
 struct rs_machine;
 struct rs_op;
+struct rs_request;
 
 typedef struct rs_backend {
     const char *name;
@@ -35,6 +36,8 @@ typedef struct rs_backend {
     bool simulated;             /* only its own events complete an op, the next at backend_deadline_ns */
     int64_t (*coarse_clock)(void); /* rs_clock_ns as it last ticked, for a fraction of the price */
     void (*give_way)(void);     /* lets others run that are ready on this processor; NULL where there is no peek */
+    /* Whether it does that request as well where nobody has tried it (rs_ask). NULL: it does none of them so. */
+    bool (*takes_untried)(const struct rs_machine *machine, const struct rs_request *request);
     int (*open)(struct rs_machine *machine);
     void (*close)(struct rs_machine *machine);
     void (*arm)(struct rs_machine *machine, struct rs_op *op);

@@ -22,6 +22,10 @@
 
 typedef struct rs_machine rs_machine;
 
+/* How requests about streams are done: those of many strands in one system call where calls are dear, each by a call of its own at
+ * first, or all by the ring. */
+typedef enum { RS_STREAM_IO_AUTO, RS_STREAM_IO_INLINE, RS_STREAM_IO_RING } rs_stream_io;
+
 typedef struct {
     uint32_t strands_max;
     uint32_t workers_max;
@@ -33,6 +37,7 @@ typedef struct {
     bool sqpoll;                /* uring: a thread of the kernel's watches the ring; so long in vain, 0: its default; on that one */
     uint32_t sqpoll_idle_ms;
     int32_t sqpoll_cpu;         /* negative: on any processor */
+    uint8_t stream_io;          /* rs_stream_io */
     uint32_t ring_entries;      /* uring: ops that may be handed over in one go */
     const struct uring_system *uring_system; /* uring: the system calls of a kernel other than this one; NULL: this one's */
     uint64_t seed;              /* sim: where every draw comes from */

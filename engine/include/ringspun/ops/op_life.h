@@ -2,7 +2,7 @@
  * thread.
  *
  * A request is tried at first (rs_try), and becomes an op where it would wait (rs_op_start for a strand, rs_op_launch for an
- * owner). The backend arms it, and completes it once (rs_op_complete). Who wants it to end sooner asks for that once
+ * owner). Where many strands are ready it may become one without a try (rs_ask), so that one system call is for all of them. The backend arms it, and completes it once (rs_op_complete). Who wants it to end sooner asks for that once
  * (rs_op_cancel), by closing its descriptor too (rs_descriptor_closing), and still waits for the completion: it may be of what
  * was asked for first.
  */
@@ -14,6 +14,10 @@
 
 /* Tries the request without waiting; -EAGAIN: it must wait (rs_op_start). */
 int64_t rs_try(rs_machine *machine, const rs_request *request);
+
+/* The same for a strand that is about to start an op where the answer is -EAGAIN. That may also mean that nobody has tried: the
+ * request says so (RS_REQUEST_UNTRIED), and is for no other end. */
+int64_t rs_ask(rs_machine *machine, rs_request *request);
 
 /* The request has ended by that error after its first bytes, which are its answer. The kernel reports an error of a socket once: the
  * next read ends with it, if the number still means the same. `identity`: what it meant at first; 0: what it means now. */

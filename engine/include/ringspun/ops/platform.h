@@ -24,6 +24,9 @@ typedef struct rs_platform {
     /* Closes what a request has made and nobody takes. */
     void (*discard)(rs_machine *machine, int fd);
 
+    /* What a system call costs that does nothing; not for the decision whether to make one. NULL: there are none. */
+    int64_t (*call_ns)(void);
+
     bool (*is_open)(const rs_machine *machine, int fd);
     bool (*is_socket)(const rs_machine *machine, int fd);
     bool (*is_file)(const rs_machine *machine, int fd);

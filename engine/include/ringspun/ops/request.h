@@ -19,6 +19,9 @@ struct rs_lookup;
  * (rs_driver.is_open) when the op is handed to the kernel, which can be later than at once. */
 #define RS_REQUEST_OF_OBJECT 4u
 
+/* Nobody has tried it (rs_ask). */
+#define RS_REQUEST_UNTRIED 8u
+
 /* The kernel may use these until the op ends, so they point into what the op keeps or owns.
  *
  * Of read, write, pread, pwrite, recv, send. */

@@ -57,9 +57,10 @@ static void fill_recv(uring_sqe *sqe, const rs_op *op) {
     sqe->op_flags = transfer->flags;
 }
 
+/* Of one that nobody has tried: where there is no room it is answered so, and waits for that like all others. */
 static void fill_send(uring_sqe *sqe, const rs_op *op) {
     fill_recv(sqe, op);
-    sqe->op_flags |= MSG_NOSIGNAL;
+    sqe->op_flags |= MSG_NOSIGNAL | MSG_DONTWAIT;
 }
 
 static void fill_message(uring_sqe *sqe, const rs_op *op) {
@@ -196,15 +197,16 @@ uint8_t uring_opcode(uint32_t kind) {
 
 uint8_t uring_opcode_now(const rs_op *op) {
     const uring_op *way = uring_of(op);
-    RS_CHECK(!(way->for_readiness && way->by_recv));
+    RS_CHECK(way->for_readiness + way->by_recv + way->by_send <= 1);
     if (way->for_readiness) return URING_OP_POLL_ADD;
+    if (way->by_send) return URING_OP_SEND;
     return way->by_recv ? URING_OP_RECV : uring_opcode(op->request.kind);
 }
 
 /* --- how the kernel is asked --- */
 
 /* As is what is tried inline: see try_stream. */
-static bool is_for_socket(rs_machine *machine, const rs_request *request) {
+static bool is_for_socket(const rs_machine *machine, const rs_request *request) {
     const rs_op_traits *traits = rs_request_traits(request);
     bool plain = traits->moves == RS_MOVES_MEMORY && traits->memory == RS_MEMORY_BUFFER;
     if (!plain || request->transfer.len == 0 || request->transfer.offset >= 0) return false;
@@ -229,6 +231,20 @@ static int64_t offset_of(const rs_request *request) {
     return vector ? request->vector.offset : request->transfer.offset;
 }
 
+uint8_t uring_opcode_untried(const rs_machine *machine, const rs_request *request) {
+    bool reads = rs_request_traits(request)->side == RS_SIDE_READ;
+    return !is_for_socket(machine, request) ? uring_opcode(request->kind) : reads ? URING_OP_RECV : URING_OP_SEND;
+}
+
+/* A stream that is our own, so what there is comes at once: the kernel looks first. */
+static void choose_untried(rs_machine *machine, rs_op *op) {
+    uring_op *way = uring_of(op);
+    bool socket = is_for_socket(machine, &op->request), reads = rs_request_traits(&op->request)->side == RS_SIDE_READ;
+    way->by_recv = socket && reads;
+    way->by_send = socket && !reads;
+    RS_CHECK(uring_opcode_now(op) == uring_opcode_untried(machine, &op->request));
+}
+
 /* A terminal, or a pipe that others keep blocking: when it is ready the kernel transfers as the plain call would, on our
  * thread, and waits there when somebody was faster or the room does not do. So it only polls.
  *
@@ -239,6 +255,10 @@ static int64_t offset_of(const rs_request *request) {
 void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
     uring_op *way = uring_of(op);
     RS_CHECK(calls[op->request.kind].fill != NULL && !way->for_readiness && !way->by_worker && !way->from_pool);
+    if (op->request.options & RS_REQUEST_UNTRIED) {
+        choose_untried(machine, op);
+        return;
+    }
     if (calls[op->request.kind].by_worker) {
         way->by_worker = true;
         return;
@@ -263,7 +283,7 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
 void uring_choose_readiness(rs_op *op) {
     uring_op *way = uring_of(op);
     RS_CHECK(rs_op_kinds[op->request.kind].side != RS_SIDE_NONE);
-    way->by_worker = way->by_recv = way->poll_first = way->from_pool = way->moves_position = false;
+    way->by_worker = way->by_recv = way->by_send = way->poll_first = way->from_pool = way->moves_position = false;
     way->for_readiness = true;
 }
 
@@ -298,6 +318,7 @@ static void fill_plain(uring_sqe *sqe, rs_op *op) {
     if (way->poll_first) sqe->priority = URING_RECVSEND_POLL_FIRST;
     sqe->opcode = uring_opcode_now(op);
     if (way->by_recv) fill_recv(sqe, op);
+    else if (way->by_send) fill_send(sqe, op);
     else call->fill(sqe, op);
 }
 

@@ -15,6 +15,7 @@ typedef struct {
     bool for_readiness : 1;     /* a poll, after which we try ourselves */
     bool by_worker : 1;         /* by a thread of the kernel's, without a first try on ours */
     bool by_recv : 1;           /* a read, by what sockets have for it */
+    bool by_send : 1;           /* and a write */
     bool poll_first : 1;        /* without a first try, for we have just had ours */
     bool from_pool : 1;         /* into whichever buffer the kernel takes when bytes have come */
     bool moves_position : 1;    /* a write to a file, at the descriptor's own position */
@@ -38,7 +39,10 @@ static inline uring_op *uring_of(const rs_op *op) { return (void *)op->of_backen
 
 uint8_t uring_opcode(uint32_t kind);
 
-/* Decides what is asked for an op that was tried in vain. `poll_first`: the kernel knows of it. */
+/* The same for one about our own stream that nobody has tried. */
+uint8_t uring_opcode_untried(const rs_machine *machine, const rs_request *request);
+
+/* Decides what is asked for an op that was tried in vain, or not at all. `poll_first`: the kernel knows of it. */
 void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first);
 
 /* Looked up for a descriptor of others. */

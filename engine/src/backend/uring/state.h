@@ -83,6 +83,7 @@ bool uring_arm_wake(uring_state *state);
 /* --- submit.c --- */
 
 void uring_limit_workers(rs_machine *machine, uring_state *state);
+bool uring_takes_untried(const rs_machine *machine, const rs_request *request);
 void uring_arm(rs_machine *machine, rs_op *op);
 void uring_release(rs_machine *machine, rs_op *op);
 

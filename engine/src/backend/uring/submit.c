@@ -182,6 +182,12 @@ static void arm_without_kernel(rs_machine *machine, rs_op *op) {
     if (rs_op_does_without(machine, op)) rs_workers_submit(&uring_state_of(machine)->workers, op);
 }
 
+/* Not where the ring has refused such things: what it is not asked for it does not refuse again. */
+bool uring_takes_untried(const rs_machine *machine, const rs_request *request) {
+    const uring_state *state = machine->backend_state;
+    return !state->lost && state->supported[uring_opcode_untried(machine, request)];
+}
+
 void uring_arm(rs_machine *machine, rs_op *op) {
     RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded);
     uring_state *state = uring_state_of(machine);

@@ -167,12 +167,12 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
     } else if (*result == -ENOBUFS && way->from_pool) {
         uring_pool_add(uring_state_of(machine)->pool);
         return do_without_pool(op, result);
-    } else if (*result == -ENOTSOCK && way->by_recv) {
-        way->by_recv = way->poll_first = false;
+    } else if (*result == -ENOTSOCK && (way->by_recv || way->by_send)) {
+        way->by_recv = way->by_send = way->poll_first = false;
         rs_descriptor_forget(machine->descriptors, op->request.fd);
         return false;
     } else if (*result == -EAGAIN && (side == RS_SIDE_READ || side == RS_SIDE_WRITE)) {
-        way->for_readiness = true; /* nothing that the kernel can wait for in our place */
+        uring_choose_readiness(op); /* nothing that the kernel can wait for in our place */
         rs_op_goes_by_number(machine, op);
         do_without_pool(op, result);
     } else if (op->request.kind == RS_OP_WAITID && *result == 0) {
@@ -541,7 +541,7 @@ static int uring_forked(rs_machine *machine) {
 const rs_backend rs_backend_uring = {
     .name = "uring", .platform = &rs_platform_linux, .coarse_clock = rs_coarse_clock_ns,
     .give_way = rs_give_processor_away, .hints = true,
-    .open = uring_open, .close = uring_close, .arm = uring_arm,
+    .takes_untried = uring_takes_untried, .open = uring_open, .close = uring_close, .arm = uring_arm,
     .cancel = uring_cancel, .poll = uring_poll, .peek = uring_peek, .wait = uring_wait, .wake = uring_wake,
     .release = uring_release, .leave = uring_leave, .forked = uring_forked,
 };
