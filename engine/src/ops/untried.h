@@ -13,7 +13,7 @@
 #define RS_UNTRIED_NEVER UINT32_MAX
 
 /* What an op costs by the ring, beside a call, more than by a try. */
-#define RS_UNTRIED_EXTRA_NS 300
+#define RS_UNTRIED_EXTRA_NS 450
 
 /* Fewer that are ready are no crowd, however dear a call is. */
 #define RS_UNTRIED_FEW 4u

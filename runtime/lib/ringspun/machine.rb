@@ -3,7 +3,7 @@
 module Ringspun
   # Runs strands on one thread. See {Machine.current}.
   class Machine
-    OPTIONS = %i[backend entries sqpoll busy_poll file_io workers_max strands_max seed faults trace on_error].freeze
+    OPTIONS = %i[backend entries sqpoll busy_poll stream_io file_io workers_max strands_max seed faults trace on_error].freeze
     LIBRARY = "#{__dir__}/".freeze
     # Errors that end a strand; any other exception ends the program.
     ORDINARY = [StandardError, ScriptError, NoMemoryError, SystemStackError].freeze

@@ -22,6 +22,11 @@ class TurnTest < IOCase
     getsockopt: ->(machine, end_) { machine.getsockopt(end_, Socket::SOL_SOCKET, Socket::SO_SNDBUF) }
   }.freeze
 
+  def before_setup
+    super
+    try_first
+  end
+
   OPS.each do |name, op|
     define_method("test_#{name}_leaves_alone_a_stranger_that_got_the_number") do
       on_machine do |machine|

@@ -43,6 +43,9 @@ static void add_exit_hook(void) { rb_internal_thread_add_event_hook(thread_exits
  *   `idle:`, is the seconds without work after which it sleeps; `cpu:` is the processor that it is pinned to
  * @param busy_poll [Numeric, false, nil] seconds, at most 0.01, for which the machine polls before it sleeps, if events
  *   have lately come that soon; false or 0: never; nil: 50 microseconds, and never if there is only one processor
+ * @param stream_io [Symbol, nil] for pipes and sockets on :uring: :inline makes a system call for each read and write first, :ring
+ *   hands those of all strands that are ready to the kernel by one, :auto does so where a call costs more than that saves, and
+ *   many are ready; nil takes what RINGSPUN_STREAM_IO names, else :auto
  * @param file_io [Symbol] :inline tries small file operations at once, :offload gives all to worker threads
  * @param workers_max [Integer] worker threads for what cannot be polled: ours, and as many of the kernel's for files on io_uring
  * @param strands_max [Integer] how many strands may live at once

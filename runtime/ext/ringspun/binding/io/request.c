@@ -48,6 +48,19 @@ static int64_t perform_locked(pending *p) {
     return NUM2LL(rb_ensure(perform, (VALUE)p, string ? rb_str_unlocktmp : rb_io_buffer_unlock, p->buffer));
 }
 
+/* A copy of up to that many bytes costs less than a String that shares them. */
+#define COPY_MAX 4096
+
+/* False: there is no memory for it, or it is too much. */
+static bool copy_source(rs_request *request) {
+    uint64_t len = request->transfer.len;
+    if (len > COPY_MAX || request->owned) return false;
+    void *copy = rs_try_alloc_uncleared(len);
+    if (!copy) return false;
+    request->owned = request->transfer.address = memcpy(copy, request->transfer.address, len);
+    return true;
+}
+
 /* Replaces a source that other strands might change during the wait by a frozen String that shares the bytes. */
 static VALUE freeze_source(rs_request *request, VALUE string) {
     if (OBJ_FROZEN(string)) return string;
@@ -77,6 +90,9 @@ int64_t rsb_wait_for(rsb_machine *machine, rs_request *request, VALUE buffer, rs
     bool string = RB_TYPE_P(buffer, T_STRING);
     if (!string && rsb_is_slice(buffer)) return perform_apart(machine, request, buffer, direction);
     if (direction == RSB_OUT && string) {
+        if ((request->options & RS_REQUEST_UNTRIED) && !OBJ_FROZEN(buffer) && copy_source(request)) {
+            return rsb_perform(machine, request, &(rsb_op_wait){0});
+        }
         return rsb_perform(machine, request, &(rsb_op_wait){.keep = freeze_source(request, buffer)});
     }
     return perform_locked(&(pending){machine, request, buffer, NULL, 0});
@@ -108,7 +124,7 @@ void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd)
 }
 
 int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
-    int64_t result = rs_try(machine->engine, request);
+    int64_t result = rs_ask(machine->engine, request);
     if (RS_LIKELY(result != -EAGAIN)) {
         if (RS_UNLIKELY(result < 0)) rsb_refused(machine, result, what, request->fd);
         return result;
@@ -134,7 +150,7 @@ int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done
  * it early: it returns how many bytes were moved, and the next call or wait raises the error or the cancellation. */
 int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
     uint64_t total = rs_request_len(request);
-    int64_t result = rs_try(machine->engine, request);
+    int64_t result = rs_ask(machine->engine, request);
     if (RS_LIKELY(result == (int64_t)total) || (result == 0 && direction == RSB_IN)) return result;
     if (result < 0 && result != -EAGAIN) rsb_refused(machine, result, what, request->fd);
     return rsb_request_rest(machine, request, result > 0 ? result : 0, buffer, direction, what);

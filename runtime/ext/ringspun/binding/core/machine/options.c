@@ -7,15 +7,21 @@ bool rsb_whole_ticks;
 
 static const rs_backend *const backends[] = {&rs_backend_uring, &rs_backend_epoll, &rs_backend_sim};
 
+/* Not getenv(3): another ractor may change the environment meanwhile. */
+static VALUE environment(const char *name) {
+    return rb_funcall(rb_const_get(rb_cObject, rb_intern("ENV")), rb_intern("[]"), 1, rb_str_new_cstr(name));
+}
+
+static const char *name_of(VALUE option, const char *what, const char *expected) {
+    if (!NIL_P(option) && !SYMBOL_P(option) && !RB_TYPE_P(option, T_STRING)) {
+        rb_raise(rsb_eUsage, "%s: expected %s, got %" PRIsVALUE, what, expected, rsb_inspect(option));
+    }
+    return NIL_P(option) ? "" : rb_id2name(rb_to_id(option));
+}
+
 /* NULL: neither the option nor RINGSPUN_BACKEND names one. */
 static const rs_backend *wanted_backend(VALUE name) {
-    if (!NIL_P(name) && !SYMBOL_P(name) && !RB_TYPE_P(name, T_STRING)) {
-        rb_raise(rsb_eUsage, "backend: expected :uring, :epoll or :sim, got %" PRIsVALUE, rsb_inspect(name));
-    }
-    /* Not getenv(3): another ractor may change the environment meanwhile. */
-    VALUE environment = rb_const_get(rb_cObject, rb_intern("ENV"));
-    if (NIL_P(name)) name = rb_funcall(environment, rb_intern("[]"), 1, rb_str_new_cstr("RINGSPUN_BACKEND"));
-    const char *wanted = NIL_P(name) ? "" : rb_id2name(rb_to_id(name));
+    const char *wanted = name_of(NIL_P(name) ? environment("RINGSPUN_BACKEND") : name, "backend", ":uring, :epoll or :sim");
     if (!*wanted) return NULL;
     for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
         if (strcmp(wanted, backends[i]->name) == 0) return backends[i];
@@ -69,6 +75,17 @@ static void refuse(VALUE options, const char *name, const char *why) {
     if (RTEST(option(options, name))) rb_raise(rsb_eUsage, "%s: is for %s", name, why);
 }
 
+static const char *const stream_io_names[] = {"auto", "inline", "ring"};
+
+static rs_stream_io read_stream_io(VALUE name) {
+    const char *wanted = name_of(NIL_P(name) ? environment("RINGSPUN_STREAM_IO") : name, "stream_io", ":auto, :inline or :ring");
+    if (!*wanted) return RS_STREAM_IO_AUTO;
+    for (size_t i = 0; i < sizeof(stream_io_names) / sizeof(stream_io_names[0]); i++) {
+        if (strcmp(wanted, stream_io_names[i]) == 0) return (rs_stream_io)i;
+    }
+    rb_raise(rsb_eUsage, "unknown stream_io %s: there are :auto, :inline and :ring", wanted);
+}
+
 static void refuse_others(VALUE options, const rs_backend *backend) {
     if (backend != &rs_backend_sim) {
         static const char why[] = "backend: :sim; nothing is drawn from a seed in a real machine";
@@ -80,6 +97,8 @@ static void refuse_others(VALUE options, const rs_backend *backend) {
         static const char why[] = "backend: :uring; there is no ring on others";
         refuse(options, "entries", why);
         refuse(options, "sqpoll", why);
+        VALUE stream_io = option(options, "stream_io");
+        if (!NIL_P(stream_io) && read_stream_io(stream_io) == RS_STREAM_IO_RING) rb_raise(rsb_eUsage, "stream_io: :ring is for %s", why);
     }
 }
 
@@ -131,6 +150,7 @@ static rs_options read_options(rsb_machine *machine, VALUE options) {
     if (!NIL_P(entries)) chosen.ring_entries = (uint32_t)rsb_integer(entries, 1, RING_ENTRIES_MAX, "entries");
     read_sqpoll(&chosen, option(options, "sqpoll"));
     read_busy_poll(&chosen, option(options, "busy_poll"));
+    chosen.stream_io = read_stream_io(option(options, "stream_io"));
     if (!NIL_P(seed)) chosen.seed = rsb_seed(seed);
     chosen.trace = RTEST(rb_hash_lookup2(options, ID2SYM(rb_intern("trace")), Qfalse));
     return chosen;
