@@ -217,6 +217,82 @@ static void open_refusing(driver *d, uring_system *system, int error, uint32_t t
     RS_ASSERT(driver_open(d, &rs_backend_uring, &options) == 0);
 }
 
+/* A peer that answers as soon as it is looked for, or only once the machine sleeps, and enters that are counted. */
+static int peer;
+static bool answers_at_once, was_asked;
+static uint32_t enters;
+
+static int enter_and_answer(int fd, uint32_t submit, uint32_t wait_for, uint32_t flags, const void *argument, size_t size) {
+    enters++;
+    if (was_asked && (answers_at_once || wait_for > 0)) {
+        was_asked = false;
+        CHECK_EQUAL(1, write(peer, "x", 1));
+    }
+    return uring_kernel.enter(fd, submit, wait_for, flags, argument, size);
+}
+
+enum { QUESTIONS = 200 };
+
+typedef struct {
+    task task;
+    int fd;
+    uint32_t asked;
+    char byte;
+} asker;
+
+static void ask_step(task *task) {
+    asker *self = (asker *)task;
+    TASK_BEGIN(task);
+    for (; self->asked < QUESTIONS; self->asked++) {
+        was_asked = true;
+        rs_request request = request_read(self->fd, &self->byte, 1);
+        TASK_WAIT(task, task_request(task, &request, RS_NEVER));
+        CHECK_EQUAL(1, task->result);
+    }
+    TASK_END(task);
+}
+
+static bool wants_lock(rs_machine *machine) { return machine != NULL; }
+
+/* How many calls it takes. */
+static uint32_t enters_of(bool at_once, bool lock_is_wanted, uint64_t *sleeps) {
+    driver d;
+    int pair[2];
+    uring_system system = {uring_kernel.setup, enter_and_answer, uring_kernel.enregister};
+    rs_options options = rs_default_options();
+    options.uring_system = &system;
+    options.busy_poll_ns = 0;
+    was_asked = false;
+    RS_ASSERT(driver_open(&d, &rs_backend_uring, &options) == 0);
+    scene_begin();
+    if (lock_is_wanted) d.machine.driver.lock_is_wanted = wants_lock;
+    scene_ask(&d, request_pipe(pair));
+    peer = pair[1];
+    answers_at_once = at_once;
+    asker me = {.fd = pair[0]};
+    driver_spawn(&d, NULL, &me.task, ask_step);
+    uint64_t slept = d.machine.metrics.sleeps;
+    enters = 0;
+    CHECK_EQUAL(RS_RUN, driver_run(&d));
+    uint32_t count = enters;
+    *sleeps = d.machine.metrics.sleeps - slept;
+    CHECK_EQUAL(QUESTIONS, me.asked);
+    close_all(&d, pair, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+    return count;
+}
+
+TEST_NOT_EMULATED(a_sleep_hands_over_what_it_waits_for) {
+    uint64_t sleeps;
+    uint32_t at_once = enters_of(false, false, &sleeps);
+    CHECK_EQUAL(QUESTIONS, sleeps);
+    CHECK(at_once > QUESTIONS && at_once < QUESTIONS + QUESTIONS / 10);
+    CHECK_EQUAL(2 * QUESTIONS, enters_of(false, true, &sleeps));
+    CHECK_EQUAL(QUESTIONS, sleeps);
+    CHECK_EQUAL(QUESTIONS, enters_of(true, false, &sleeps));
+    CHECK_EQUAL(0, sleeps);
+}
+
 /* A sandbox that closes behind a machine: who waits for the kernel is told, and times, tries and workers go on. */
 TEST_NOT_EMULATED(an_enter_that_is_refused_for_good) {
     driver d;

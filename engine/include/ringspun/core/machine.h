@@ -61,6 +61,8 @@ typedef struct rs_driver {
     bool (*others_may_wake)(struct rs_machine *machine);
     /* Nobody will wake any (deadlock.h): to be raised in the root, which waits. */
     void (*on_deadlock)(struct rs_machine *machine, rs_strand *root);
+    /* A sleep lets a lock go that somebody else may want. NULL: nobody does. */
+    bool (*lock_is_wanted)(struct rs_machine *machine);
     /* False when all that interrupts the running strand was for code that it has left. */
     bool (*interrupts_here)(struct rs_machine *machine);
 } rs_driver;

@@ -286,6 +286,10 @@ bool uring_ring_has_more(const uring_ring *ring) {
     return sq_flags(ring) & (URING_SQ_CQ_OVERFLOW | URING_SQ_TASKRUN);
 }
 
+bool uring_ring_is_quiet(const uring_ring *ring) {
+    return !is_polled(ring) && !uring_ring_has_completions(ring) && !holds_back(ring, sq_flags(ring));
+}
+
 /* It takes them within a microsecond if it has a processor. */
 #define YIELDS_PER_ENTER 64
 /* Answers that mean later. */

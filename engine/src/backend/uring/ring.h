@@ -92,6 +92,9 @@ int uring_ring_flush(uring_ring *ring);
 /* Whether a flush now would bring anything that is known of. */
 bool uring_ring_has_more(const uring_ring *ring);
 
+/* Whether a look finds all that has completed without a call. */
+bool uring_ring_is_quiet(const uring_ring *ring);
+
 /* Shows what is pending and harvests, and the kernel has looked at every entry when it returns 0. */
 int uring_ring_hand_over(uring_ring *ring);
 

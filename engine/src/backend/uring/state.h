@@ -51,6 +51,9 @@ typedef struct {
     bool cancel_refused;        /* an entry cancels nothing: a call does it */
     bool wake_once;             /* a poll that lasts was refused: the one for the wake is asked for anew each time */
     bool poll_first;
+    uint32_t in_vain;           /* looks with new entries that have brought nothing, one after the other */
+    uint32_t idle_looks;        /* with new entries, and with nobody to run */
+    bool left_to_sleep;         /* the last look has left them to the sleep */
 } uring_state;
 
 static inline uring_state *uring_state_of(rs_machine *machine) { return machine->backend_state; }

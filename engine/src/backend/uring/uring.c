@@ -78,7 +78,7 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     if (error) return refuse(machine, state, error, "eventfd");
     state->is_open = true;
     state->lost = 0;
-    state->cancel_refused = state->wake_once = false;
+    state->cancel_refused = state->wake_once = state->left_to_sleep = false;
     state->others = 0;
     state->looks = state->waits = (rs_fruitless){0};
     return 0;
@@ -346,6 +346,36 @@ static void look(rs_machine *machine) {
     complete_backlog(machine);
 }
 
+/* Where nobody can run, and what is asked for has never been there at once, the sleep that follows hands the new entries over: one
+ * call instead of two. It could be over before it has begun, for nothing but a lock that was let go and taken again: so it must be
+ * likely that there is something to wait for, nobody else may want that lock, and once in so many looks, a prime, it is tried. */
+#define IN_VAIN_ENOUGH 8u
+#define LOOKS_PER_TRIAL 31u
+
+static bool leaves_to_sleep(rs_machine *machine, uring_state *state) {
+    if (state->in_vain < IN_VAIN_ENOUGH || state->left_to_sleep || ++state->idle_looks % LOOKS_PER_TRIAL == 0) return false;
+    if (rs_timers_earliest(&machine->timers) <= machine->polled_at_ns || !uring_ring_is_quiet(&state->ring)) return false;
+    return !machine->driver.lock_is_wanted || !machine->driver.lock_is_wanted(machine);
+}
+
+/* The first look of a poll. Entries of `line` go to the kernel at once (rs_driver.is_open). */
+static void first_look(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    bool idle = machine->strands.run_len == 0 && !machine->options.whole_ticks && state->backlog_len == 0;
+    bool has_line = state->line.len > 0;
+    if (has_line) serve_line(machine);
+    bool asks = idle && uring_ring_pending(&state->ring) > 0;
+    if (asks && !has_line && leaves_to_sleep(machine, state)) {
+        state->left_to_sleep = true;
+        return;
+    }
+    uint32_t before = machine->strands.run_len;
+    look(machine);
+    state->left_to_sleep = false;
+    if (asks && machine->strands.run_len > before) state->in_vain = 0;
+    else if (asks && state->in_vain < IN_VAIN_ENOUGH) state->in_vain++;
+}
+
 /* Times are due, and the kernel may have more that came before them: it gives a few at a time, and of what has completed, some were
  * asked for anew. Those for whom there is always more do not keep us here for ever.
  * https://github.com/torvalds/linux/blob/v6.18/io_uring/io_uring.c (IO_LOCAL_TW_DEFAULT_MAX) */
@@ -396,8 +426,7 @@ static void uring_poll(rs_machine *machine) {
         do_without_kernel(machine);
         return;
     }
-    if (state->line.len > 0) serve_line(machine);
-    look(machine);
+    first_look(machine);
     look_for_rest(machine);
     if (state->retry.first == 0) machine->backend_deadline_ns = RS_NEVER;
     rs_retry_serve(machine, &state->retry, try_again);

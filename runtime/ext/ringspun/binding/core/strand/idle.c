@@ -254,9 +254,12 @@ void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decis
     }
 }
 
+static bool gvl_is_wanted(rs_machine *engine) { return !rb_thread_alone(); }
+
 void rsb_init_idle(void) {
     rsb_id_only_looks = rb_intern("ringspun_only_looks");
     id_list = rb_intern("list");
     rsb_driver.others_may_wake = others_may_wake;
     rsb_driver.on_deadlock = on_deadlock;
+    rsb_driver.lock_is_wanted = gvl_is_wanted;
 }
