@@ -286,7 +286,7 @@ TEST_NOT_EMULATED(a_sleep_hands_over_what_it_waits_for) {
     uint64_t sleeps;
     uint32_t at_once = enters_of(false, false, &sleeps);
     CHECK_EQUAL(QUESTIONS, sleeps);
-    CHECK(at_once > QUESTIONS && at_once < QUESTIONS + QUESTIONS / 10);
+    CHECK(at_once > QUESTIONS && at_once < QUESTIONS + QUESTIONS / 4);
     CHECK_EQUAL(2 * QUESTIONS, enters_of(false, true, &sleeps));
     CHECK_EQUAL(QUESTIONS, sleeps);
     CHECK_EQUAL(QUESTIONS, enters_of(true, false, &sleeps));

@@ -349,8 +349,8 @@ static void look(rs_machine *machine) {
 /* Where nobody can run, and what is asked for has never been there at once, the sleep that follows hands the new entries over: one
  * call instead of two. It could be over before it has begun, for nothing but a lock that was let go and taken again: so it must be
  * likely that there is something to wait for, nobody else may want that lock, and once in so many looks, a prime, it is tried. */
-#define IN_VAIN_ENOUGH 8u
-#define LOOKS_PER_TRIAL 31u
+#define IN_VAIN_ENOUGH 16u
+#define LOOKS_PER_TRIAL 11u
 
 static bool leaves_to_sleep(rs_machine *machine, uring_state *state) {
     if (state->in_vain < IN_VAIN_ENOUGH || state->left_to_sleep || ++state->idle_looks % LOOKS_PER_TRIAL == 0) return false;
