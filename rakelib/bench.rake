@@ -32,17 +32,24 @@ namespace :bench do
     root = File.expand_path("..", __dir__)
     sh File.join(root, "bin/setup"), "--yjit", "--quiet", verbose: false
     newer = File.read(File.join(root, "tmp/setup/ruby-yjit")).chomp
-    load_bench
-    Bench::Keeping.new.main_rows("default" => [{}, []], "newer" => [{ "RINGSPUN_RUBY" => newer }, []],
-                                 "yjit" => [{ "RINGSPUN_RUBY" => newer }, ["--yjit"]]).each { |path| puts "wrote #{path}" }
-    Rake::Task["bench:docs"].invoke
+    keep do |keeping|
+      keeping.main_rows("default" => [{}, []], "newer" => [{ "RINGSPUN_RUBY" => newer }, []],
+                        "yjit" => [{ "RINGSPUN_RUBY" => newer }, ["--yjit"]])
+    end
   end
 
   desc "Measure tables anew for what is kept, and write the docs: bench:keep[pg_*,jobs_*]; without a name all, about 100 minutes"
   task :keep, [:table] do |_, arguments|
+    keep { |keeping| keeping.tables([arguments.table, *arguments.extras].compact) }
+  end
+
+  # @yieldreturn [Array<String>] what was written
+  def keep
     load_bench
-    Bench::Keeping.new.tables([arguments.table, *arguments.extras].compact).each { |path| puts "wrote #{path}" }
+    puts(yield(Bench::Keeping.new).map { |path| "wrote #{path}" })
     Rake::Task["bench:docs"].invoke
+  rescue Bench::Invalid => error
+    abort "bench: #{error.message}"
   end
 
   def load_bench
