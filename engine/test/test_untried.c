@@ -139,7 +139,7 @@ static rs_metrics move_all(driver *d, bool socket) {
     int pairs[PAIRS][2];
     memset(movers, 0, sizeof(movers));
     for (int i = 0; i < PAIRS; i++) scene_ask(d, socket ? request_socketpair(pairs[i]) : request_pipe(pairs[i]));
-    rs_metrics before = d->machine.metrics;
+    rs_metrics before = d->machine->metrics;
     for (int i = 0; i < 2 * PAIRS; i++) {
         movers[i].socket = socket;
         movers[i].sends = i % 2 == 0;
@@ -147,7 +147,7 @@ static rs_metrics move_all(driver *d, bool socket) {
         driver_spawn(d, NULL, &movers[i].task, move_step);
     }
     CHECK_EQUAL(RS_RUN, driver_run(d));
-    rs_metrics after = d->machine.metrics;
+    rs_metrics after = d->machine->metrics;
     after.system_calls -= before.system_calls;
     after.ops_inline -= before.ops_inline;
     after.ops_started -= before.ops_started;
@@ -185,10 +185,10 @@ TEST_NOT_EMULATED(who_holds_a_lock_tries) {
     open_with(&d, RS_STREAM_IO_RING);
     scene_ask(&d, request_pipe(pair));
     rs_request request = request_write(pair[1], "x", 1);
-    rs_running(&d.machine)->locks++;
-    CHECK_EQUAL(1, rs_ask(&d.machine, &request));
-    rs_running(&d.machine)->locks--;
-    CHECK_EQUAL(-EAGAIN, rs_ask(&d.machine, &request));
+    rs_running(d.machine)->locks++;
+    CHECK_EQUAL(1, rs_ask(d.machine, &request));
+    rs_running(d.machine)->locks--;
+    CHECK_EQUAL(-EAGAIN, rs_ask(d.machine, &request));
     CHECK(request.options & RS_REQUEST_UNTRIED);
     close_all(&d, pair, 2);
     CHECK_EQUAL(0, scene_end(&d));
@@ -200,10 +200,10 @@ TEST_NOT_EMULATED(an_interrupted_strand_tries) {
     int pair[2];
     open_with(&d, RS_STREAM_IO_RING);
     scene_ask(&d, request_socketpair(pair));
-    rs_running(&d.machine)->interrupts++;
+    rs_running(d.machine)->interrupts++;
     rs_request request = request_send(pair[1], "x", 1);
-    CHECK_EQUAL(1, rs_ask(&d.machine, &request));
-    rs_take_interrupt(rs_running(&d.machine));
+    CHECK_EQUAL(1, rs_ask(d.machine, &request));
+    rs_take_interrupt(rs_running(d.machine));
     close_all(&d, pair, 2);
     CHECK_EQUAL(0, scene_end(&d));
 }
