@@ -70,7 +70,8 @@ class StreamIoTest < IOCase
             close(writer)
           end
           scope.spin do
-            read[index] << bytes while machine.read(reader, bytes = +"", 1 + (read[index].size % 5000)).positive?
+            bytes = +""
+            read[index] << bytes while machine.read(reader, bytes, 1 + (read[index].size % 5000)).positive?
           end
         end
       end
