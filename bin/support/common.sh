@@ -19,12 +19,12 @@ die() {
   exit 1
 }
 
-# What only saves time is kept between runs and shared among clones: by ccache objects of C, by the digest of sources, compiler and
-# flags (https://ccache.dev/manual/latest.html), and by rubocop what it has found. It may be removed at any time.
+# What only saves time is kept between runs and shared among clones: by ccache objects of C, by the digest of sources, compiler
+# and flags (https://ccache.dev/manual/latest.html), by rubocop what it has found, by Bundler gems. It may be removed at any time.
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/ringspun"
 ccache_folder=${RINGSPUN_CCACHE:-/usr/lib/ccache}
 if [[ -d $ccache_folder ]]; then
-  export PATH="$ccache_folder:$PATH" CCACHE_DIR="$cache/ccache" CCACHE_MAXSIZE=1G CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
+  export PATH="$ccache_folder:$PATH" CCACHE_DIR="$cache/ccache" CCACHE_MAXSIZE=3G CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
 fi
 
 # usage SCRIPT: the comment at the top of a script is its help, so that the two cannot differ.

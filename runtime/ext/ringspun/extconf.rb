@@ -22,9 +22,10 @@ $CPPFLAGS << " -DRS_CHECKED" if ENV["RINGSPUN_CHECKED"] || ENV["RINGSPUN_SANITIZ
 $CFLAGS << " -falign-functions=64"
 
 # The engine's functions are small and the binding calls several of them per switch: inlining across files pays.
-# A sanitizer's report is easier to read without it.
+# A sanitizer's report is easier to read without it, and a build that is only for tests is linked in a tenth of the time.
 lto = " -flto=auto"
-compile_and_link_with(lto) if !ENV["RINGSPUN_SANITIZE"] && try_link("int main(void) { return 0; }", lto.strip)
+wants_lto = !ENV["RINGSPUN_SANITIZE"] && ENV["RINGSPUN_LTO"] != "no"
+compile_and_link_with(lto) if wants_lto && try_link("int main(void) { return 0; }", lto.strip)
 
 # What some Rubies have and others have not. binding/cruby/has.h alone reads the answers.
 have_func("rb_thread_lock_native_thread", "ruby/thread.h")
