@@ -7,8 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TRIES 1000
-
 static uint32_t ended;
 
 void scene_begin(void) { ended = 0; }
@@ -43,17 +41,17 @@ void scene_call(driver *driver, caller *self, rs_request request, int64_t delay_
 
 static bool too_early(const canceller *self) {
     const rs_op *op = self->target->op;
+    if (self->target->finished) return false;
     if (self->after_bytes > 0) return op && op->request.done < self->after_bytes;
-    return self->opening > 0 && scene_threads_opening() < self->opening;
+    int opening = self->opening > 0 ? scene_threads_opening() : -1;
+    return opening >= 0 && opening < self->opening;
 }
 
 static void canceller_step(task *task) {
     canceller *self = (canceller *)task;
     TASK_BEGIN(task);
     if (self->delay_ns > 0) TASK_WAIT(task, task_sleep(task, self->delay_ns));
-    while (too_early(self) && self->tries++ < TRIES) {
-        TASK_WAIT(task, task_sleep(task, MS));
-    }
+    while (too_early(self)) TASK_WAIT(task, task_sleep(task, MS));
     if (!self->target->finished) {
         rs_scope_cancel(task->driver->machine, &self->target->strand->own, RS_CANCELLED_BY_CALL);
     }

@@ -29,7 +29,6 @@ typedef struct {
     int64_t delay_ns;
     uint64_t after_bytes;
     int opening;
-    int tries;
 } canceller;
 
 /* A strand that closes a descriptor after a while, as a stream's close does: those who wait on it go first. */
