@@ -4,6 +4,7 @@
 
 #include "flow/accept_queues.h"
 #include "flow/channels.h"
+#include "flow/mutexes.h"
 #include "flow/pool.h"
 #include "flow/selectors.h"
 #include "flow/write_queues.h"

@@ -15,7 +15,7 @@
 #include "kernel/wake.h"
 #include "ops/descriptors.h"
 #include "ringspun/kernel/descriptor_kinds.h"
-#include "ringspun/kernel/platform.h"
+#include "kernel/platform.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "ringspun/core/inbox.h"
+#include "core/inbox.h"
 
 void rs_inbox_push(rs_inbox *inbox, rs_message *message) {
     RS_ASSERT(message->kind < RS_MESSAGE_KINDS);

@@ -3,13 +3,16 @@
 #ifndef RINGSPUN_ENGINE_MACHINE_H
 #define RINGSPUN_ENGINE_MACHINE_H
 
-#include "ringspun/core/backend.h"
-#include "ringspun/core/inbox.h"
+#include "core/backend.h"
+#include "core/inbox.h"
+#include "core/part.h"
+#include "core/sleeps.h"
+#include "core/strands.h"
+#include "core/tick_end.h"
+#include "core/timers.h"
+#include "core/trace.h"
+#include "ringspun/core/gathered.h"
 #include "ringspun/core/machine.h"
-#include "ringspun/core/sleep.h"
-#include "ringspun/core/tick_end.h"
-#include "ringspun/core/trace.h"
-#include "ringspun/core/turn.h"
 
 typedef struct {
     uint64_t strands_spawned, resumes, polls, busy_polls, sleeps, wakes, wakes_dropped, ops_started, ops_inline, ops_offloaded,

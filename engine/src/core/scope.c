@@ -21,7 +21,7 @@ void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner) {
 
 /* Parks of the scope's owner end now, if the owner is inside no deeper scope (spread comes to that one as well). */
 static void cancel_owner(rs_machine *machine, rs_scope *scope) {
-    rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
+    rs_strand *strand = rs_strands_slot(&machine->strands, scope->owner);
     RS_CHECK(strand->state != RS_STRAND_FREE && scope->effective);
     if (strand->scope == scope) rs_interrupt_park(machine, strand, RS_WAKE_CANCEL);
 }
@@ -77,7 +77,7 @@ static void move_up(rs_machine *machine, rs_scope *scope) {
     scope->live = 0;
     for (rs_scope *child; (child = first_child(scope));) {
         RS_CHECK(child->parent == scope);
-        bool is_strand = child == &rs_strand_at(&machine->strands, child->owner)->own;
+        bool is_strand = child == &rs_strands_slot(&machine->strands, child->owner)->own;
         if (is_strand && child->effective) child->cause = RS_CANCELLED_BY_CALL;
         move_to(machine, child, above);
     }
@@ -123,7 +123,7 @@ void rs_scope_close(rs_machine *machine, rs_scope *scope) {
     if (scope->closed) return;
     RS_CHECK(machine->scopes_open > 0);
     machine->scopes_open--;
-    rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
+    rs_strand *strand = rs_strands_slot(&machine->strands, scope->owner);
     RS_CHECK(strand->state != RS_STRAND_FREE && scope != &strand->own);
     scope->closed = true;
     RS_CHECK(scope->waiters.len <= 1); /* its owner */

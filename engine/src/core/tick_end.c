@@ -1,4 +1,4 @@
-#include "ringspun/core/tick_end.h"
+#include "core/tick_end.h"
 
 #include <stdlib.h>
 

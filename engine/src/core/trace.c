@@ -1,4 +1,4 @@
-#include "ringspun/core/trace.h"
+#include "core/trace.h"
 
 #include <stdlib.h>
 

@@ -125,7 +125,7 @@ void rs_list_wake_all_first(rs_machine *machine, rs_list *list) {
     RS_CHECK(!machine->wakes_first);
     machine->wakes_first = true;
     while (list->tail) { /* the last one first, for the next one goes ahead of it */
-        rs_strand *last = rs_strand_at(&machine->strands, list->tail - 1);
+        rs_strand *last = rs_strands_slot(&machine->strands, list->tail - 1);
         RS_CHECK(last->waiter.list == list && last->waiter.next == 0);
         rs_wake(machine, rs_strand_id(last), last->ticket, RS_WAKE_VALUE, 0);
     }

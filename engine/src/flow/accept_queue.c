@@ -2,7 +2,7 @@
 #include "core/machine.h"
 #include "flow/accept_queues.h"
 #include "ops/descriptors.h"
-#include "ringspun/ops/platform.h"
+#include "ops/platform.h"
 
 #include <errno.h>
 #include <stdlib.h>

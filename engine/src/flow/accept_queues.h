@@ -2,6 +2,7 @@
 #ifndef RINGSPUN_ACCEPT_QUEUES_H
 #define RINGSPUN_ACCEPT_QUEUES_H
 
+#include "core/part.h"
 #include "ringspun/flow/accept_queue.h"
 
 struct rs_accept_queue {

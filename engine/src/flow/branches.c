@@ -1,7 +1,7 @@
 #include "ringspun/flow/branches.h"
 #include "core/machine.h"
 #include "ringspun/ops/op_life.h"
-#include "ringspun/ops/platform.h"
+#include "ops/platform.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #ifndef RINGSPUN_CHANNELS_H
 #define RINGSPUN_CHANNELS_H
 
+#include "core/part.h"
 #include "ringspun/flow/channel.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "ringspun/flow/mutex.h"
+#include "flow/mutexes.h"
 #include "core/machine.h"
 
 bool rs_mutex_is_locked(const rs_machine *machine, const rs_mutex *mutex) {

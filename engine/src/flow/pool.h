@@ -2,6 +2,7 @@
 #ifndef RINGSPUN_POOL_H
 #define RINGSPUN_POOL_H
 
+#include "core/part.h"
 #include "ringspun/flow/buffer.h"
 
 /* Free pieces that are kept, a megabyte of them. */

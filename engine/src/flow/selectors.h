@@ -2,6 +2,8 @@
 #ifndef RINGSPUN_SELECTORS_H
 #define RINGSPUN_SELECTORS_H
 
+#include "core/part.h"
+#include "ringspun/core/gathered.h"
 #include "ringspun/flow/select.h"
 
 typedef struct rs_selectors {

@@ -3,7 +3,7 @@
 #include "kernel/paths.h"
 #include "ops/descriptors.h"
 #include "ringspun/kernel/descriptor_kinds.h"
-#include "ringspun/kernel/platform.h"
+#include "kernel/platform.h"
 #include "ringspun/kernel/resolve.h"
 #include "ringspun/kernel/splice.h"
 

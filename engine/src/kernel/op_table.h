@@ -2,7 +2,7 @@
 #ifndef RINGSPUN_OP_TABLE_H
 #define RINGSPUN_OP_TABLE_H
 
-#include "ringspun/ops/platform.h"
+#include "ops/platform.h"
 
 extern const rs_op_call rs_op_calls[RS_OP_KINDS];
 

@@ -1,4 +1,4 @@
-#include "ringspun/kernel/platform.h"
+#include "kernel/platform.h"
 #include "core/machine.h"
 #include "kernel/op_table.h"
 #include "kernel/processor.h"

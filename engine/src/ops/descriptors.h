@@ -2,6 +2,7 @@
 #ifndef RINGSPUN_DESCRIPTORS_H
 #define RINGSPUN_DESCRIPTORS_H
 
+#include "core/part.h"
 #include "ops/ops.h"
 #include "ringspun/ops/descriptor.h"
 

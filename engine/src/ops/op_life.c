@@ -1,7 +1,7 @@
 #include "ringspun/ops/op_life.h"
 #include "core/machine.h"
 #include "ops/descriptors.h"
-#include "ringspun/ops/platform.h"
+#include "ops/platform.h"
 
 #include <errno.h>
 #include <string.h>

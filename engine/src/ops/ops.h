@@ -2,7 +2,7 @@
 #ifndef RINGSPUN_OPS_H
 #define RINGSPUN_OPS_H
 
-#include "ringspun/core/part.h"
+#include "core/part.h"
 #include "ringspun/core/slab.h"
 #include "ops/untried.h"
 #include "ringspun/ops/op.h"

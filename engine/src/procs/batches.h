@@ -2,6 +2,7 @@
 #ifndef RINGSPUN_BATCHES_H
 #define RINGSPUN_BATCHES_H
 
+#include "core/part.h"
 #include "ringspun/procs/batch.h"
 
 typedef struct rs_batches {

@@ -70,7 +70,7 @@ static void drive(rsm_machine *machine) {
 void rsm_machine_open(mrb_state *mrb, rsm_machine *machine, const rs_backend *backend, const rs_options *options) {
     int error = rs_machine_open(machine->engine, backend, options);
     if (error) {
-        mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "a machine on %s cannot be opened: %s %s", backend->name,
+        mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "a machine on %s cannot be opened: %s %s", rs_backend_name(backend),
                    strerror(-error), rs_refusal_text(machine->engine));
     }
     drive(machine);
@@ -80,7 +80,7 @@ static const rs_backend *const backends[] = {&rs_backend_uring, &rs_backend_epol
 
 static const rs_backend *backend_of(mrb_state *mrb, const char *name) {
     for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
-        if (strcmp(name, backends[i]->name) == 0) return backends[i];
+        if (strcmp(name, rs_backend_name(backends[i])) == 0) return backends[i];
     }
     mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "RINGSPUN_BACKEND: expected uring, epoll or sim, got %s", name);
 }
@@ -195,7 +195,7 @@ void rsm_close_machines(mrb_state *mrb) {
 static mrb_value module_machine(mrb_state *mrb, mrb_value self) { return rsm_machine_of(mrb)->self; }
 
 static mrb_value machine_backend(mrb_state *mrb, mrb_value self) {
-    return mrb_symbol_value(mrb_intern_cstr(mrb, rs_backend_of(rsm_machine_of(mrb)->engine)->name));
+    return mrb_symbol_value(mrb_intern_cstr(mrb, rs_backend_name(rs_backend_of(rsm_machine_of(mrb)->engine))));
 }
 
 static mrb_value machine_now(mrb_state *mrb, mrb_value self) {

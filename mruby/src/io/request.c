@@ -32,13 +32,12 @@ static mrb_value answer_of(mrb_state *mrb, void *argument) {
 
 /* There was no memory for the object that would have had it. */
 static void discard_made(const ended *e) {
-    const rs_platform *platform = rs_platform_of(e->machine->engine);
     switch (rs_request_traits(e->request)->makes) {
     case RS_MAKES_NOTHING: return;
     case RS_MAKES_PAIR:
-        for (int i = 0; i < 2; i++) platform->discard(e->machine->engine, ((int *)e->request->owned)[i]);
+        for (int i = 0; i < 2; i++) rs_descriptor_discard(e->machine->engine, ((int *)e->request->owned)[i]);
         return;
-    default: platform->discard(e->machine->engine, (int)e->result);
+    default: rs_descriptor_discard(e->machine->engine, (int)e->result);
     }
 }
 

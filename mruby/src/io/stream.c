@@ -34,7 +34,7 @@ static void close_now(rsm_stream *stream) {
     rs_machine *engine = stream->machine->engine;
     int fd = stream->fd;
     let_go(stream);
-    rs_platform_of(engine)->discard(engine, fd);
+    rs_descriptor_discard(engine, fd);
     rs_descriptor_drop(engine, fd);
     rs_descriptor_close_end(engine, fd);
 }

@@ -4,7 +4,9 @@
 #ifndef RINGSPUN_KNOWN_H
 #define RINGSPUN_KNOWN_H
 
+#include "ringspun/backend/backends.h"
 #include "ringspun/core/machine.h"
+#include "ringspun/core/trace_event.h"
 
 /* Of rs_machine_drive. */
 void *rs_user_of(const rs_machine *machine);

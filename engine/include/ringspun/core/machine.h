@@ -11,16 +11,13 @@
 #ifndef RINGSPUN_MACHINE_H
 #define RINGSPUN_MACHINE_H
 
-#include "ringspun/core/backend.h"
-#include "ringspun/core/inbox.h"
-#include "ringspun/core/part.h"
+#include "ringspun/core/message.h"
 #include "ringspun/core/sleep.h"
 #include "ringspun/core/strand.h"
-#include "ringspun/core/tick_end.h"
-#include "ringspun/core/trace.h"
 #include "ringspun/core/turn.h"
 
 typedef struct rs_machine rs_machine;
+struct rs_op;
 
 /* How requests about streams are done: those of many strands in one system call where calls are dear, each by a call of its own at
  * first, or all by the ring. */
@@ -124,8 +121,11 @@ rs_strand *rs_root(const rs_machine *machine);
 void rs_remind(rs_machine *machine, int64_t at_ns);
 void rs_forget_reminder(rs_machine *machine);
 
-/* rs_tick_ends_add and rs_tick_ends_visit for those of the machine. */
+/* What is called once when the tick ends, that is when the machine is about to ask the backend, and before what was written is handed
+ * over; for whoever gathers what several strands want in one tick. It is called between strands: it may write and wake, and neither
+ * wait nor raise. What it asks to be called later is called when the next tick ends. False: no memory. */
 bool rs_call_at_tick_end(rs_machine *machine, void (*call)(uintptr_t data), uintptr_t data);
+/* The data of all that are to be called, for the driver, who keeps it alive. */
 void rs_tick_ends_each(const rs_machine *machine, void (*visit)(uintptr_t data));
 
 /* Hands over to the backend now what has gathered for its next look. */

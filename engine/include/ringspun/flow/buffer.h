@@ -7,7 +7,7 @@
 #ifndef RINGSPUN_BUFFER_H
 #define RINGSPUN_BUFFER_H
 
-#include "ringspun/core/part.h"
+#include "ringspun/core/machine.h"
 
 /* As much as fits a usual read, and what the pool's pieces hold. Larger ones come from malloc and go back there. */
 #define RS_BUFFER_PIECE 16384u

@@ -15,7 +15,7 @@
 #define RINGSPUN_CHANNEL_H
 
 #include "ringspun/core/link.h"
-#include "ringspun/core/part.h"
+#include "ringspun/core/machine.h"
 #include "ringspun/flow/select.h"
 
 struct rs_machine;

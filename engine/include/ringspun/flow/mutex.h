@@ -16,8 +16,6 @@ typedef struct rs_mutex {
     rs_id owner;                /* RS_NO_ID: it is free */
 } rs_mutex;
 
-extern const rs_part rs_mutexes_part;
-
 /* Its owner and those who waited are of a machine that has gone. */
 static inline void rs_mutex_forget(rs_mutex *mutex) { *mutex = (rs_mutex){0}; }
 

@@ -17,7 +17,7 @@
 #define RINGSPUN_SELECT_H
 
 #include "ringspun/core/list.h"
-#include "ringspun/core/part.h"
+#include "ringspun/core/machine.h"
 #include "ringspun/core/source.h"
 #include "ringspun/ops/op.h"
 

@@ -13,6 +13,7 @@
 #ifndef RINGSPUN_WRITE_QUEUE_H
 #define RINGSPUN_WRITE_QUEUE_H
 
+#include "ringspun/core/gathered.h"
 #include "ringspun/flow/buffer.h"
 #include "ringspun/ops/op_life.h"
 

@@ -13,7 +13,7 @@
 #ifndef RINGSPUN_DESCRIPTOR_H
 #define RINGSPUN_DESCRIPTOR_H
 
-#include "ringspun/core/part.h"
+#include "ringspun/core/machine.h"
 #include "ringspun/ops/op.h"
 
 typedef enum {

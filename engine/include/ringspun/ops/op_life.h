@@ -19,6 +19,12 @@ int64_t rs_try(rs_machine *machine, const rs_request *request);
  * request says so (RS_REQUEST_UNTRIED), and is for no other end. */
 int64_t rs_ask(rs_machine *machine, rs_request *request);
 
+/* A request is tried before it becomes an op. */
+bool rs_tries_first(const rs_machine *machine);
+
+/* Closes a descriptor that a request has made and nobody takes. */
+void rs_descriptor_discard(rs_machine *machine, int fd);
+
 /* The request has ended by that error after its first bytes, which are its answer. The kernel reports an error of a socket once: the
  * next read ends with it, if the number still means the same. `identity`: what it meant at first; 0: what it means now. */
 void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t identity, int64_t error);

@@ -2,7 +2,7 @@
 #include "backend/sim/world.h"
 #include "core/machine.h"
 #include "ops/descriptors.h"
-#include "ringspun/ops/platform.h"
+#include "ops/platform.h"
 
 #include <errno.h>
 #include <fcntl.h>

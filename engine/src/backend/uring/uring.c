@@ -19,7 +19,7 @@
 #include "kernel/wake.h"
 #include "ops/descriptors.h"
 #include "ringspun/flow/accept_queue.h"
-#include "ringspun/kernel/platform.h"
+#include "kernel/platform.h"
 
 #include <errno.h>
 #include <stdio.h>

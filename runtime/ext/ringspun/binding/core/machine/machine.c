@@ -253,7 +253,7 @@ static VALUE machine_metrics(VALUE self) {
 
 static VALUE machine_backend_name(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
-    return machine->open ? ID2SYM(rb_intern(rs_backend_of(machine->engine)->name)) : Qnil;
+    return machine->open ? ID2SYM(rb_intern(rs_backend_name(rs_backend_of(machine->engine)))) : Qnil;
 }
 
 static VALUE machine_backend_reason(VALUE self) {

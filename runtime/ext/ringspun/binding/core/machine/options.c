@@ -24,7 +24,7 @@ static const rs_backend *wanted_backend(VALUE name) {
     const char *wanted = name_of(NIL_P(name) ? environment("RINGSPUN_BACKEND") : name, "backend", ":uring, :epoll or :sim");
     if (!*wanted) return NULL;
     for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
-        if (strcmp(wanted, backends[i]->name) == 0) return backends[i];
+        if (strcmp(wanted, rs_backend_name(backends[i])) == 0) return backends[i];
     }
     rb_raise(rsb_eUsage, "unknown backend %s: there are :uring, :epoll and :sim", wanted);
 }

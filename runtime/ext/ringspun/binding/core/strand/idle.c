@@ -3,6 +3,7 @@
 #include "pending.h"
 
 #include <ruby/ractor.h>
+#include <stdatomic.h>
 
 ID rsb_id_only_looks;
 static ID id_list;

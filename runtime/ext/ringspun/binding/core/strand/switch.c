@@ -431,7 +431,7 @@ static bool is_no_answer(int64_t result) { return result == RS_NO_MEMORY || resu
 RSB_APART static void raise_after_all(rsb_machine *machine, const rs_request *request, int64_t result) {
     rs_op_makes makes = rs_request_traits(request)->makes;
     RS_CHECK(makes != RS_MAKES_PAIR); /* which never waits */
-    if (result >= 0 && makes != RS_MAKES_NOTHING) rs_platform_of(machine->engine)->discard(machine->engine, (int)result);
+    if (result >= 0 && makes != RS_MAKES_NOTHING) rs_descriptor_discard(machine->engine, (int)result);
     rsb_raise_pending(machine);
 }
 

@@ -4,17 +4,10 @@
 #ifndef RINGSPUN_ENGINE_PART_H
 #define RINGSPUN_ENGINE_PART_H
 
-#include "ringspun/core/inbox.h"
+#include "ringspun/core/message.h"
 #include "ringspun/core/strand.h"
 
 struct rs_machine;
-
-/* What has gathered for the backend, in the list of those that are handed over at the machine's next look (rs_gather). */
-typedef struct rs_gathered {
-    rs_link link;
-    void (*flush)(struct rs_machine *machine, struct rs_gathered *gathered); /* takes it out (rs_ungather) */
-    bool listed;
-} rs_gathered;
 
 typedef struct rs_part {
     /* Before the backend opens, in the order of the list. */

@@ -2,7 +2,7 @@
 #ifndef RINGSPUN_KERNEL_PLATFORM_H
 #define RINGSPUN_KERNEL_PLATFORM_H
 
-#include "ringspun/ops/platform.h"
+#include "ops/platform.h"
 
 extern const rs_platform rs_platform_linux;
 

@@ -1,4 +1,4 @@
-#include "ringspun/core/timer.h"
+#include "core/timers.h"
 
 #include <stdlib.h>
 

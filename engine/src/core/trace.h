@@ -7,22 +7,10 @@
 #ifndef RINGSPUN_TRACE_H
 #define RINGSPUN_TRACE_H
 
-#include "ringspun/core/base.h"
+#include "ringspun/core/trace_event.h"
 
 /* A power of two, for each event takes the remainder. 32 KB of events: what led to a failure, and the hash has the rest. */
 #define RS_TRACE_RING 1024
-
-typedef enum {
-    RS_TRACE_SPAWN = 1, RS_TRACE_RUN, RS_TRACE_PARK, RS_TRACE_WAKE, RS_TRACE_WAKE_DROPPED, RS_TRACE_FINISH, RS_TRACE_OP,
-    RS_TRACE_COMPLETE, RS_TRACE_CANCEL, RS_TRACE_TIMER, RS_TRACE_FAULT, RS_TRACE_USER
-} rs_trace_kind;
-
-typedef struct {
-    int64_t at_ns;
-    uint64_t subject;
-    int64_t detail;
-    uint32_t kind;
-} rs_trace_event;
 
 typedef struct {
     bool enabled;
@@ -36,7 +24,6 @@ bool rs_trace_open(rs_trace *trace);
 /* The hash and the count stay. */
 void rs_trace_close(rs_trace *trace);
 
-const char *rs_trace_kind_name(uint32_t kind);
 void rs_trace_record(rs_trace *trace, int64_t at_ns, rs_trace_kind kind, uint64_t subject, int64_t detail);
 
 #endif

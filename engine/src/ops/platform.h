@@ -36,7 +36,4 @@ typedef struct rs_platform {
 
 const rs_platform *rs_platform_of(const rs_machine *machine);
 
-/* A request is tried before it goes to the backend. */
-bool rs_tries_first(const rs_machine *machine);
-
 #endif

@@ -1,10 +1,14 @@
-#include "ringspun/core/strand.h"
+#include "core/strands.h"
 
 void rs_strands_init(rs_strands *strands, uint32_t limit) {
     rs_run_queue empty = {.head = RS_NO_INDEX, .tail = RS_NO_INDEX};
     *strands = (rs_strands){.woken = empty, .others = empty, .last_order = RS_ORDER_TICK, .tick_order = RS_ORDER_TICK};
     rs_slab_init(&strands->slab, sizeof(rs_strand), limit);
 }
+
+rs_strand *rs_strand_at(const rs_strands *strands, uint32_t index) { return rs_strands_slot(strands, index); }
+uint32_t rs_strands_names(const rs_strands *strands) { return rs_slab_len(&strands->slab); }
+uint32_t rs_strands_live(const rs_strands *strands) { return strands->slab.used; }
 
 void rs_strands_free(rs_strands *strands) {
     rs_slab_free(&strands->slab);
@@ -33,7 +37,7 @@ void rs_strand_release(rs_strands *strands, rs_strand *strand) {
 rs_strand *rs_strand_find(const rs_strands *strands, rs_id id) {
     uint32_t index = rs_id_index(id);
     if (index >= rs_slab_len(&strands->slab)) return NULL;
-    rs_strand *strand = rs_strand_at(strands, index);
+    rs_strand *strand = rs_strands_slot(strands, index);
     RS_CHECK(strand->index == index);
     if (strand->generation != rs_id_generation(id) || strand->state == RS_STRAND_FREE) return NULL;
     return strand;
@@ -41,7 +45,7 @@ rs_strand *rs_strand_find(const rs_strands *strands, rs_id id) {
 
 rs_strand *rs_strands_next(const rs_strands *strands, const rs_strand *strand) {
     for (uint32_t index = strand ? strand->index + 1 : 0; index < rs_slab_len(&strands->slab); index++) {
-        rs_strand *next = rs_strand_at(strands, index);
+        rs_strand *next = rs_strands_slot(strands, index);
         if (next->state == RS_STRAND_FREE) continue;
         RS_CHECK(next->index == index && next->generation != 0);
         return next;
@@ -50,7 +54,7 @@ rs_strand *rs_strands_next(const rs_strands *strands, const rs_strand *strand) {
 }
 
 static inline rs_strand *at(const rs_strands *strands, uint32_t index) {
-    return index == RS_NO_INDEX ? NULL : rs_strand_at(strands, index);
+    return index == RS_NO_INDEX ? NULL : rs_strands_slot(strands, index);
 }
 
 /* Of those in the run queue each is new or ready. */
@@ -62,7 +66,7 @@ static inline void push(rs_strands *strands, rs_run_queue *queue, rs_strand *str
     strand->run_next = RS_NO_INDEX;
     strand->ready_order = ++strands->last_order;
     if (queue->tail == RS_NO_INDEX) queue->head = strand->index;
-    else rs_strand_at(strands, queue->tail)->run_next = strand->index;
+    else rs_strands_slot(strands, queue->tail)->run_next = strand->index;
     queue->tail = strand->index;
     strands->run_len++;
 }
@@ -107,7 +111,7 @@ static void push_behind(rs_strands *strands, rs_strand *first, rs_strand *strand
 }
 
 void rs_run_push_second(rs_strands *strands, rs_strand *strand) {
-    rs_strand *first = rs_strand_at(strands, strands->woken.head);
+    rs_strand *first = rs_strands_slot(strands, strands->woken.head);
     RS_CHECK(first->ready_order == RS_ORDER_FRONT);
     push_behind(strands, first, strand);
 }
@@ -130,7 +134,7 @@ static inline rs_strand *pop(rs_strands *strands, rs_run_queue *queue, rs_strand
     strand->run_next = RS_NO_INDEX;
     strand->queued = false;
     strands->run_len--;
-    RS_CHECK(queue->head == RS_NO_INDEX || rs_strand_at(strands, queue->head)->queued);
+    RS_CHECK(queue->head == RS_NO_INDEX || rs_strands_slot(strands, queue->head)->queued);
     return strand;
 }
 
@@ -187,7 +191,7 @@ void rs_run_put_behind(rs_strands *strands, const rs_run_queue *aside) {
     }
     if (aside->head == RS_NO_INDEX) return;
     if (queue->tail == RS_NO_INDEX) queue->head = aside->head;
-    else rs_strand_at(strands, queue->tail)->run_next = aside->head;
+    else rs_strands_slot(strands, queue->tail)->run_next = aside->head;
     queue->tail = aside->tail;
 }
 
@@ -196,7 +200,7 @@ rs_strand *rs_run_last(const rs_strands *strands) {
     uint32_t tails[] = {strands->woken.tail, strands->others.tail};
     for (int i = 0; i < 2; i++) {
         if (tails[i] == RS_NO_INDEX) continue;
-        rs_strand *strand = rs_strand_at(strands, tails[i]);
+        rs_strand *strand = rs_strands_slot(strands, tails[i]);
         RS_CHECK(strand->queued && strand->run_next == RS_NO_INDEX);
         if (strand->ready_order == strands->last_order) return strand;
     }
