@@ -5,7 +5,7 @@
 #ifndef RINGSPUN_LOST_H
 #define RINGSPUN_LOST_H
 
-#include "ringspun/ops/op_life.h"
+#include "ops/op_life.h"
 
 /* An answer (-errno) of that call which no later one will change. */
 bool rs_is_lost(int64_t answer);

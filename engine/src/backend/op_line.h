@@ -4,7 +4,7 @@
 #ifndef RINGSPUN_OP_LINE_H
 #define RINGSPUN_OP_LINE_H
 
-#include "ringspun/ops/op.h"
+#include "ops/op.h"
 
 typedef struct {
     rs_id *names;

@@ -10,7 +10,7 @@
 #ifndef RINGSPUN_RETRY_H
 #define RINGSPUN_RETRY_H
 
-#include "ringspun/ops/op_life.h"
+#include "ops/op_life.h"
 
 typedef struct {
     uint32_t next;              /* op index + 1 */

@@ -11,7 +11,7 @@
 
 #include "backend/zones.h"
 #include "ops/ops.h"
-#include "ringspun/ops/op_life.h"
+#include "ops/op_life.h"
 
 /* So many threads may be stuck in what nobody waits for; those after them count. */
 #define RS_WORKERS_LEFT_MAX RS_OPS_LEFT_MAX

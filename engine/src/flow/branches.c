@@ -1,6 +1,6 @@
 #include "ringspun/flow/branches.h"
 #include "core/machine.h"
-#include "ringspun/ops/op_life.h"
+#include "ops/op_life.h"
 #include "ops/platform.h"
 
 #include <errno.h>

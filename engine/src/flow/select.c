@@ -2,7 +2,7 @@
 #include "core/machine.h"
 #include "flow/selectors.h"
 #include "ops/descriptors.h"
-#include "ringspun/ops/op_life.h"
+#include "ops/op_life.h"
 
 #include <errno.h>
 

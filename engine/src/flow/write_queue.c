@@ -2,6 +2,7 @@
 #include "core/machine.h"
 #include "flow/write_queues.h"
 #include "ops/descriptors.h"
+#include "ops/op_life.h"
 
 #include <errno.h>
 

@@ -7,7 +7,7 @@
 #ifndef RINGSPUN_PATHS_H
 #define RINGSPUN_PATHS_H
 
-#include "ringspun/ops/op_life.h"
+#include "ops/op_life.h"
 
 int64_t rs_unlink(const rs_request *request);
 int64_t rs_rename(const rs_request *request);

@@ -1,8 +1,15 @@
-#include "ringspun/ops/op.h"
+#include "ops/op.h"
 #include "core/machine.h"
 #include "ops/ops.h"
 
+#include <errno.h>
 #include <stdlib.h>
+
+void rs_op_keep(rs_op *op, uintptr_t object) { op->keep = object; }
+uintptr_t rs_op_kept(const rs_op *op) { return op->keep; }
+const rs_request *rs_op_request(const rs_op *op) { return &op->request; }
+int64_t rs_op_result(const rs_op *op) { return op->result; }
+bool rs_op_was_closed(const rs_op *op) { return op->closing && op->result == -EBADF; }
 
 const rs_ops *rs_ops_of(const rs_machine *machine) { return machine->ops; }
 

@@ -1,4 +1,4 @@
-#include "ringspun/ops/op_life.h"
+#include "ops/op_life.h"
 #include "core/machine.h"
 #include "ops/descriptors.h"
 #include "ops/platform.h"

@@ -5,7 +5,7 @@
 #include "core/part.h"
 #include "ringspun/core/slab.h"
 #include "ops/untried.h"
-#include "ringspun/ops/op.h"
+#include "ops/op.h"
 
 /* Ops that nobody waits for may be under way beside those of the strands and the workers: as many of files, and of opens. See
  * docs/decisions/05. */

@@ -1,6 +1,6 @@
 #include "ops/platform.h"
 #include "core/machine.h"
-#include "ringspun/ops/op_life.h"
+#include "ops/op_life.h"
 
 const rs_platform *rs_platform_of(const rs_machine *machine) { return machine->backend->platform; }
 

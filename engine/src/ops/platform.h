@@ -5,7 +5,7 @@
 #define RINGSPUN_PLATFORM_H
 
 #include "ringspun/core/machine.h"
-#include "ringspun/ops/op.h"
+#include "ops/op.h"
 
 typedef struct {
     /* One try that does not wait: result, -EAGAIN when it would wait, or another -errno. Of the machine's thread alone. */

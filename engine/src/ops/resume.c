@@ -2,7 +2,7 @@
 #include "core/machine.h"
 #include "ops/ops.h"
 
-#include "ringspun/ops/op.h"
+#include "ops/op.h"
 
 /* It has parked with the ticket that may be resumed, and has not run since. */
 static bool is_in_resumable_wait(const rs_strand *strand) {

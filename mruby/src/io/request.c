@@ -69,7 +69,7 @@ mrb_value rsm_after_op(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand,
     mrb_value value = mrb_nil_value();
     if (RS_LIKELY(kind == RS_WAKE_VALUE)) {
         const rs_op *op = memo->op;
-        ended e = {machine, &op->request, result, memo->answer, .closed = op->closing && result == -EBADF};
+        ended e = {machine, rs_op_request(op), result, memo->answer, .closed = result == -EBADF && rs_op_was_closed(op)};
         value = answer_safely(mrb, e, &failed);
     }
     rs_op_end(machine->engine, memo->op);
@@ -88,7 +88,7 @@ mrb_value rsm_wait_for(mrb_state *mrb, rsm_machine *machine, const rs_request *r
     }
     *RSM_MEMO(rsm_op_memo, me) = (rsm_op_memo){.op = op, .answer = how->answer};
     if (how->waits) *how->waits = true;
-    if (how->resumable) rs_make_resumable(running, op->ticket);
+    if (how->resumable) rs_make_resumable(running, running->ticket);
     return rsm_park(mrb, machine, me, how->epilogue ? how->epilogue : rsm_after_op);
 }
 

@@ -2,6 +2,7 @@
 #include "backend/sim/world.h"
 #include "core/machine.h"
 #include "ops/descriptors.h"
+#include "ops/op_life.h"
 #include "ops/platform.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #ifndef RINGSPUN_SIM_WORLD_H
 #define RINGSPUN_SIM_WORLD_H
 
-#include "ringspun/ops/op.h"
+#include "ops/op.h"
 
 /* Above the numbers that the process itself has as a rule, so that a simulated one that gets to the kernel means nothing there. */
 #define SIM_DESCRIPTOR_FIRST 1000

@@ -37,8 +37,8 @@ int rsb_fd_of_io(VALUE io) {
 /* Whether the IO of an RS_REQUEST_OF_OBJECT still has its number. The loop calls this, so a closed IO is noticed without an
  * exception. (If only one end of the IO is closed, an exception is raised and caught.) */
 static bool op_is_open(const rs_op *op) {
-    VALUE io = (VALUE)op->keep;
-    return !RTEST(rb_io_closed_p(io)) && rsb_fd_of_io(io) == op->request.fd;
+    VALUE io = (VALUE)rs_op_kept(op);
+    return !RTEST(rb_io_closed_p(io)) && rsb_fd_of_io(io) == rs_op_request(op)->fd;
 }
 
 static VALUE io_of(VALUE object) {

@@ -69,7 +69,7 @@ VALUE rsb_flush_own_buffer(VALUE object) {
 /* The number means nothing, or another descriptor, by the time that this strand goes on. */
 static void forget_number(const rs_op *op, void *argument) {
     closing *c = argument;
-    if (op->result != -ECANCELED) c->count = 0;
+    if (rs_op_result(op) != -ECANCELED) c->count = 0;
 }
 
 static VALUE close_number(VALUE argument) {

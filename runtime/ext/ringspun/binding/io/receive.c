@@ -18,7 +18,7 @@ typedef struct {
 
 static VALUE bytes_of(VALUE argument) {
     const rs_op *op = (const rs_op *)argument;
-    return op->result > 0 ? rb_str_new(op->request.transfer.address, (long)op->result) : Qnil;
+    return rs_op_result(op) > 0 ? rb_str_new(rs_op_request(op)->transfer.address, (long)rs_op_result(op)) : Qnil;
 }
 
 static void take_chunk(const rs_op *op, void *argument) {

@@ -114,7 +114,7 @@ static VALUE out_of_time(bool of_io) {
 
 /* The op says whether the descriptor was closed meanwhile, and the IO does not: a strand whose wait ends by a close may run before the
  * strand that closes the IO. */
-static void note_close(const rs_op *op, void *closed) { *(bool *)closed = op->closing && op->result == -EBADF; }
+static void note_close(const rs_op *op, void *closed) { *(bool *)closed = rs_op_was_closed(op); }
 
 /* Called when an IO is not ready: waits until it is.
  *
@@ -245,8 +245,8 @@ static bool must_wait(const transfer *t) {
 static void take_arrival(const rs_op *op, void *argument) {
     transfer *t = argument;
     note_close(op, &t->closed);
-    if (op->result <= 0 || !rsb_is_open_as(t->io, t->request.fd) || !find_memory(t)) return;
-    memcpy(t->request.transfer.address, op->request.transfer.address, (size_t)op->result);
+    if (rs_op_result(op) <= 0 || !rsb_is_open_as(t->io, t->request.fd) || !find_memory(t)) return;
+    memcpy(t->request.transfer.address, rs_op_request(op)->transfer.address, (size_t)rs_op_result(op));
 }
 
 static void cut(transfer *t, rs_request *request) {

@@ -66,8 +66,8 @@ static size_t len_of(const reader *r) { return rs_buffer_len(&r->stream->in); }
 static void take_answer(const rs_op *op, void *argument) {
     reader *r = argument;
     r->stream->reading = false;
-    if (op->result <= 0 || r->stream->closed) return;
-    if (!rs_buffer_put(rs_pool_of(r->machine->engine), &r->stream->in, op->request.transfer.address, (size_t)op->result)) r->stream->gap = true;
+    if (rs_op_result(op) <= 0 || r->stream->closed) return;
+    if (!rs_buffer_put(rs_pool_of(r->machine->engine), &r->stream->in, rs_op_request(op)->transfer.address, (size_t)rs_op_result(op))) r->stream->gap = true;
     rs_source_ready(&r->stream->watched);
 }
 

@@ -27,7 +27,7 @@ static bool was_opened(const rsb_machine *machine) { return machine->engine && r
 static void mark_ops(rsb_machine *machine) {
     if (!was_opened(machine)) return;
     RS_EACH_OP(rs_ops_of(machine->engine), op) {
-        if (op->keep) rb_gc_mark((VALUE)op->keep);
+        if (rs_op_kept(op)) rb_gc_mark((VALUE)rs_op_kept(op));
     }
 }
 

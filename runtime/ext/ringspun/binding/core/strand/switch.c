@@ -449,8 +449,8 @@ int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait
     int64_t result = 0;
     rs_wake_kind kind = park(machine, me, &result);
     if (wait->take) wait->take(op, wait->argument);
-    if (wait->answer) memcpy(wait->answer, op->request.owned, wait->answer_size);
-    bool fails = is_no_answer(result) || (op->closing && result == -EBADF && !wait->answers_close);
+    if (wait->answer) memcpy(wait->answer, rs_op_request(op)->owned, wait->answer_size);
+    bool fails = is_no_answer(result) || (result == -EBADF && rs_op_was_closed(op) && !wait->answers_close);
     rs_op_end(engine, op);
     bool done = kind == RS_WAKE_VALUE || kind == RS_WAKE_TIMEOUT;
     if (RS_UNLIKELY(done && has_pending(me)) && !(wait->flags & RS_PARK_SHIELDED) && !wait->takes_bytes_first) {
