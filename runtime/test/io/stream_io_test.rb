@@ -71,7 +71,7 @@ class StreamIoTest < IOCase
           end
           scope.spin do
             bytes = +""
-            read[index] << bytes while machine.read(reader, bytes, 1 + (read[index].size % 5000)).positive?
+            read[index] << bytes while machine.read(reader, bytes.clear, 1 + (read[index].size % 5000)).positive?
           end
         end
       end

@@ -257,7 +257,7 @@ static void cut(transfer *t, rs_request *request) {
 /* Uses t->request itself, to keep the stack small. */
 static int64_t wait_to_read(transfer *t) {
     t->request.transfer.address = NULL;
-    t->request.options = RS_REQUEST_ANY_BUFFER;
+    t->request.options |= RS_REQUEST_ANY_BUFFER;
     cut(t, &t->request);
     rsb_op_wait wait = {.io = t->io, .answers_close = true, .deadline_ns = io_deadline(t->machine, t->io), .take = take_arrival,
                         .argument = t};
@@ -291,6 +291,12 @@ static int64_t try_once(transfer *t, bool *may_wait) {
     /* A call that does not wait needs the kernel's answer, and not the hint that the descriptor is empty (`drained`). */
     bool guess = rs_descriptor_is_drained(descriptors, t->request.fd) && !*may_wait;
     if (guess && !(*may_wait = must_wait(t))) rs_descriptor_may_have(descriptors, t->request.fd);
+    /* CRuby locks an IO while a write is in its hook, and whoever is no strand may not wait for that lock. */
+    if (!reads(t->request.kind)) return rs_try(t->machine->engine, &t->request);
+    int64_t result = rs_ask(t->machine->engine, &t->request);
+    if (RS_LIKELY(!(t->request.options & RS_REQUEST_UNTRIED))) return result;
+    if (*may_wait || (*may_wait = must_wait(t))) return result;
+    t->request.options = 0;
     return rs_try(t->machine->engine, &t->request);
 }
 
