@@ -172,6 +172,8 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
 typedef struct {
     rsb_machine *machine;
     VALUE io, buffer;
+    VALUE sort;                 /* of the IO's descriptor; nil: others have run since, and may have reopened it */
+    char *memory;               /* where the buffer has its offset; NULL: others have run since, and may have freed it */
     size_t offset;              /* in the buffer, in bytes */
     size_t minimum;             /* bytes after which it ends; 0: one call, without waiting */
     size_t most;
@@ -210,6 +212,7 @@ RSB_APART static void check_call(transfer *t) {
         rb_raise(rsb_eUsage, "buffer too small: %zu bytes wanted at offset %zu, but it holds %zu", t->minimum, t->offset, size);
     }
     if (t->most > size - t->offset) t->most = size - t->offset;
+    t->memory = base ? base + t->offset : NULL;
 }
 
 /* Finds the address again after other strands have run: they may have freed or resized the program's own IO::Buffer. False: it is
@@ -304,13 +307,13 @@ static int64_t try_once(transfer *t, bool *may_wait) {
  * strand, which keeps every page that it has touched. */
 RSB_APART static int64_t step(transfer *t) {
     bool may_wait;
-    need_memory(t);
+    if (RS_LIKELY(t->memory != NULL)) t->request.transfer.address = t->memory + t->done;
+    else need_memory(t);
     int64_t result = try_once(t, &may_wait);
     if (RS_LIKELY(result != -EAGAIN)) return result;
     /* The IO may have been reopened as something else. This check costs little compared with the wait for a file. */
     if (rs_fd_is_file(kind_of(t)) && !rs_fd_is_file(rs_descriptor_classify(t->request.fd))) {
-        rsb_sort_look_up(t->machine, t->io, t->request.fd);
-        rsb_sort_restore(t->machine, t->io, t->request.fd);
+        rsb_sort_restore(t->machine, rsb_sort_look_up(t->machine, t->io, t->request.fd), t->request.fd);
         result = try_once(t, &may_wait);
         if (result != -EAGAIN) return result;
     }
@@ -338,22 +341,36 @@ static bool goes_on(const transfer *t, size_t transferred) {
     return (t->cut && transferred == PIECE_MAX) || (!reads(t->request.kind) && kind_of(t) == RS_FD_BLOCKING);
 }
 
-static void let_others(const transfer *t) {
+static void forget(transfer *t) {
+    t->sort = Qnil;
+    t->memory = NULL;
+}
+
+static void let_others(transfer *t) {
     if (RS_LIKELY(!rs_turn_ends(t->machine->engine))) return;
+    forget(t);
     rsb_end_turn(t->machine);
     if (!rsb_is_open_as(t->io, t->request.fd)) rsb_fail_closed();
+}
+
+static void restore_sort(transfer *t) {
+    if (RS_UNLIKELY(NIL_P(t->sort))) t->sort = rsb_sort_of(t->machine, t->io, t->request.fd);
+    rsb_sort_restore(t->machine, t->sort, t->request.fd);
 }
 
 static int64_t transfer_all(transfer *t) {
     int64_t result;
     do {
         let_others(t);
-        rsb_sort_restore(t->machine, t->io, t->request.fd);
+        restore_sort(t);
         t->cut = t->waits = t->closed = false;
         t->request = (rs_request){.kind = t->request.kind, .fd = t->request.fd,
                                   .transfer = {.len = t->most - t->done, .offset = t->request.transfer.offset}};
         result = step(t);
-        if (t->waits) result = wait_to_go_on(t);
+        if (t->waits) {
+            forget(t);
+            result = wait_to_go_on(t);
+        }
         if (result <= 0) break;
         t->done += (size_t)result;
         if (t->request.transfer.offset >= 0) t->request.transfer.offset += result;
@@ -408,9 +425,10 @@ static size_t length_of(VALUE number, const char *what) {
  * one call (ruby/ruby#18483). */
 enum { AT_LEAST = 0, AT_MOST = 0x80 };
 
-RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset,
-                                      unsigned what) {
-    transfer t = {.machine = machine, .io = io, .buffer = buffer, .offset = length_of(offset, "offset"), .most = SIZE_MAX,
+RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE sort, VALUE buffer, int64_t from, VALUE length,
+                                      VALUE offset, unsigned what) {
+    transfer t = {.machine = machine, .io = io, .buffer = buffer, .sort = sort, .offset = length_of(offset, "offset"),
+                  .most = SIZE_MAX,
                   .request = {.kind = what & ~AT_MOST, .fd = rb_io_descriptor(io), .transfer.offset = from}};
     *(what & AT_MOST ? &t.most : &t.minimum) = length_of(length, "length");
     check_call(&t);
@@ -424,8 +442,8 @@ RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE buff
 static VALUE run(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, unsigned what) {
     if ((what & ~AT_MOST) == RS_OP_PWRITE && RS_UNLIKELY(!rsb_has_gvl())) return write_without_gvl(io, buffer, from);
     rsb_machine *machine = rsb_hook_machine(self);
-    if (RS_LIKELY(serves(machine)) && RS_UNLIKELY(!rsb_sort_is_known(io))) rsb_sort_look_up(machine, io, rb_io_descriptor(io));
-    return transfer_known(machine, io, buffer, from, length, offset, what);
+    VALUE sort = RS_LIKELY(serves(machine)) ? rsb_sort_of(machine, io, rb_io_descriptor(io)) : Qnil;
+    return transfer_known(machine, io, sort, buffer, from, length, offset, what);
 }
 
 static int64_t place_of(VALUE from) { return rsb_integer(from, 0, INT64_MAX, "file offset"); }

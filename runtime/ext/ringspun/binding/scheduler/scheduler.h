@@ -38,10 +38,11 @@ NORETURN(void rsb_fail_closed(void));
 /* In a simulation: raises for a wait with a limit for something real, because virtual time does not pass meanwhile. */
 NORETURN(void rsb_fail_outside_time(const char *hook));
 
-/* The kind of an IO's descriptor is looked up once, and kept in the IO. The second tells the engine what is known, before a transfer. */
+/* The kind of an IO's descriptor is looked up once, and kept in the IO; to ask the IO for it takes a tenth of a transfer. The third
+ * tells the engine what is known, before a transfer. */
 VALUE rsb_sort_look_up(rsb_machine *machine, VALUE io, int fd);
-void rsb_sort_restore(rsb_machine *machine, VALUE io, int fd);
-bool rsb_sort_is_known(VALUE io);
+VALUE rsb_sort_of(rsb_machine *machine, VALUE io, int fd);
+void rsb_sort_restore(rsb_machine *machine, VALUE sort, int fd);
 
 extern VALUE rsb_cScheduler, rsb_fiber_class;
 

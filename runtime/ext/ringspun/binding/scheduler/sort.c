@@ -42,16 +42,17 @@ RSB_APART VALUE rsb_sort_look_up(rsb_machine *machine, VALUE io, int fd) {
     return known;
 }
 
-void rsb_sort_restore(rsb_machine *machine, VALUE io, int fd) {
+VALUE rsb_sort_of(rsb_machine *machine, VALUE io, int fd) {
     VALUE known = rb_attr_get(io, id_sort);
-    if (RS_UNLIKELY(NIL_P(known) || FIX2LONG(known) >> SORT_BITS != fd)) known = rsb_sort_look_up(machine, io, fd);
-    long sort = FIX2LONG(known);
+    return RS_UNLIKELY(NIL_P(known) || FIX2LONG(known) >> SORT_BITS != fd) ? rsb_sort_look_up(machine, io, fd) : known;
+}
+
+void rsb_sort_restore(rsb_machine *machine, VALUE sort_of_io, int fd) {
+    long sort = FIX2LONG(sort_of_io);
     reserve(machine, fd);
     rs_descriptor_restore(rs_descriptors_of(machine->engine), fd, (rs_fd_kind)(sort & SORT_KIND), sort & SORT_SOCKET, sort & SORT_BYTES,
                           sort & SORT_REPORTS_MORE);
 }
-
-bool rsb_sort_is_known(VALUE io) { return !NIL_P(rb_attr_get(io, id_sort)); }
 
 RSB_APART bool rsb_is_open_as(VALUE io, int fd) { return rsb_fd_of_io(io) == fd; }
 
