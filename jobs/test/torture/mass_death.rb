@@ -6,6 +6,7 @@ require "support/servers"
 require "support/aof_redis"
 require "support/command"
 require "tmpdir"
+require_relative "../../../bin/support/process_times"
 
 # A worker is killed with many jobs in flight, and another takes them over: how long does it take until all are done? With the
 # settings as they are unless told otherwise.
@@ -32,8 +33,11 @@ class MassDeath
     end
   RUBY
 
-  Result = Struct.new(:seconds, :by_lease, :done, :dead, :left) do
+  # waited: seconds after the lease for which the worker and this process waited for a processor. On a computer with much other
+  # work nobody is late. What the job that never ends has waited for in the quarantine's process is no excuse.
+  Result = Struct.new(:seconds, :by_lease, :waited, :done, :dead, :left) do
     def by_work = seconds - by_lease
+    def least = by_work - waited
   end
 
   # @param count [Integer] jobs
@@ -64,11 +68,14 @@ class MassDeath
     began = now
     add_to_the_dead(node)
     heir, = start("-c", @concurrency.to_s)
-    wait { @storage.list(Ringspun::Jobs::Storage::QUARANTINE, 0, 1).any? || @storage.stats[:in_flight] < total }
-    by_lease = now - began
+    suspected = nil
+    wait { (suspected = @storage.list(Ringspun::Jobs::Storage::QUARANTINE, 0, 1).any?) || @storage.stats[:in_flight] < total }
+    by_lease = now - began - (suspected ? 0 : @seconds) # else one is done
+    before = waited(heir)
     wait { @storage.stats.then { |stats| stats[:processed] == @count + @poison && stats[:dead] == @poison } }
     stats = @storage.stats
-    Result.new(now - began, by_lease, stats[:processed] - stats[:dead], stats[:dead], stats.values_at(:enqueued, :in_flight).sum)
+    Result.new(now - began, by_lease, waited(heir) - before, stats[:processed] - stats[:dead], stats[:dead],
+               stats.values_at(:enqueued, :in_flight).sum)
   ensure
     [killed, heir].compact.each(&:close)
   end
@@ -81,6 +88,7 @@ class MassDeath
 
   private
 
+  def waited(worker) = [Process.pid, worker.pid].sum { |pid| ProcessTimes.new(pid).sample.waited }
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
   def total = @count + @endless + @poison
@@ -129,12 +137,12 @@ if $PROGRAM_NAME == __FILE__
     run = MassDeath.new(count:, seconds: 3, endless:, poison:)
     result = run.run
     puts format("SIGKILL with %d jobs of 3 s in flight, %d that never end and %d that end their process: " \
-                "%.1f s until all others are done, %.1f of them until the lease was over",
-                count, endless, poison, result.seconds, result.by_lease)
-    abort "FAILED: that took longer than #{LIMIT_SECONDS} s" if result.seconds > LIMIT_SECONDS
+                "%.1f s until all others are done, %.1f of them until the lease was over, %.1f waited for a processor after that",
+                count, endless, poison, result.seconds, result.by_lease, result.waited)
+    abort "FAILED: that took longer than #{LIMIT_SECONDS} s" if result.seconds - result.waited > LIMIT_SECONDS
     abort "FAILED: #{result}" if [result.done, result.dead, result.left] != [count, poison, endless]
     plain ||= result.by_work
-    delay = result.by_work - plain
+    delay = result.least - plain
     abort "FAILED: one that never ends delays the others by #{delay.round(1)} s" if poison.zero? && delay > DELAY_SECONDS
   ensure
     run&.close
