@@ -176,9 +176,9 @@ test_passes(:gc_stress, :compile) do
   some(files).map { |path| test_pass("gc stress, #{path.pathmap("%-1d/%n")}", [path], { "RINGSPUN_GC_STRESS" => "1" }) }
 end
 
-desc "Random trees of evaluations on simulated machines: SEEDS=10000 of them, or the one of SEED=n again"
+desc "Random trees of evaluations on simulated machines: SEEDS=10000 of them (SHORT=1: 5000), or the one of SEED=n again"
 test_passes(:evaluations, :compile) do
-  seeds = { "RINGSPUN_SEEDS" => ENV.fetch("SEEDS", "10000"), "RINGSPUN_SEED" => ENV["SEED"] }
+  seeds = { "RINGSPUN_SEEDS" => ENV.fetch("SEEDS") { ENV["SHORT"] ? "5000" : "10000" }, "RINGSPUN_SEED" => ENV["SEED"] }
   [test_pass("evaluations", ["runtime/test/evaluation/tree_test.rb"], { **seeds, "RINGSPUN_TEST_LIMIT_SECONDS" => "3600" })]
 end
 

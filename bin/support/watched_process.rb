@@ -155,6 +155,8 @@ class WatchedProcess
   end
 
   def ask_for_threads
+    return if @redirection.any? # nobody reads it
+
     @asks.puts
     give_up = now + PRINT_SECONDS
     nil while !@printed && @out.wait_readable([give_up - now, 0].max) && hear

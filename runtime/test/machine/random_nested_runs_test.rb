@@ -10,7 +10,7 @@ class RandomNestedRunsTest < Minitest::Test
 
   def generator = "nested_runs"
   def path = "runtime/test/machine/random_nested_runs_test.rb"
-  def programs = GCStress::WANTED ? 3 : 40
+  def programs = GCStress::WANTED ? 3 : 20
   def draw(seed) = NestedRuns.draw(seed)
 end
 
