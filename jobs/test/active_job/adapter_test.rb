@@ -193,6 +193,30 @@ class ActiveJobAdapterTest < ActiveJobCase
     assert_raises(Jobs::InvalidJobError) { ActiveJob.perform_all_later(Detailed.new("\xFF")) }
   end
 
+  # The Array of arguments is the third level of an entry, after the job's and that of Active Job's data.
+  def test_how_deeply_data_may_be_nested
+    deepest = nested(96)
+    Other.perform_later(deepest)
+    ActiveJob.perform_all_later(Other.new(deepest))
+    assert_equal [[deepest]] * 2, entries.map { |entry| Jobs::Wire.parse(JSON.generate(entry))["args"].first["arguments"] }
+    [-> { Other.perform_later(nested(97)) }, -> { ActiveJob.perform_all_later(Other.new(nested(97))) }].each do |way|
+      assert_match(/nested more deeply than 98 times/, assert_raises(Jobs::InvalidJobError, &way).message)
+    end
+    assert_equal 2, entries.size
+  end
+
+  def test_data_are_looked_at_once
+    looks = 0
+    check = TracePoint.new(:call) { |call| looks += 1 if call.method_id == :value? && call.self == arguments_module }
+    jobs = Array.new(3) { Other.new("Ada") }
+    values = jobs.sum { |job| job.serialize.size + 1 } # each has one argument
+    check.enable { ActiveJob.perform_all_later(jobs) }
+    assert_equal values, looks
+    looks = 0
+    check.enable { Other.perform_later("Ada") }
+    assert_equal values / 3, looks
+  end
+
   def test_in_a_programs_tests
     Jobs::Testing.inline! { Greeting.perform_later("Ada") }
     assert_equal ["Ada"], done
@@ -252,4 +276,10 @@ class ActiveJobAdapterTest < ActiveJobCase
     errors = @storage.scan(:dead, 0, 9).map { |one| JSON.parse(one.entry)["error_class"] }
     assert_equal ["Ringspun::Jobs::UnknownClassError"], errors.uniq
   end
+
+  private
+
+  def nested(levels) = (1...levels).inject([]) { |inner, _level| [inner] }
+
+  def arguments_module = Jobs.const_get(:Arguments)
 end

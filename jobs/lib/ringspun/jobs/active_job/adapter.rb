@@ -21,7 +21,7 @@ module Ringspun
         FAILURES = [UnavailableError, UnknownOutcomeError, StorageError, PoolTimeoutError].freeze
         SOURCE = "enqueue.ringspun"
         # From this version on Active Job itself lets many wait for the commit.
-        MANY_WAIT = Gem::Version.new("8.1")
+        MANY_WAIT = ::ActiveJob.gem_version >= Gem::Version.new("8.1")
         private_constant :STOPPED, :FAILURES, :SOURCE, :MANY_WAIT
 
         # Stores a job. May switch strands.
@@ -67,7 +67,7 @@ module Ringspun
           rescue *FAILURES => told
             Array.new(jobs.size, told)
           end
-          stored = jobs.zip(answers).count { |job, answer| settle(job, answer) }
+          stored = jobs.each_with_index.count { |job, index| settle(job, answers[index]) }
           tell(jobs.zip(answers).select { |_job, answer| answer.is_a?(Error) }.map(&:first), told, commit) if told
           stored
         end
@@ -83,7 +83,7 @@ module Ringspun
 
         def store(job, timestamp)
           commit = commit_of([job])
-          jid = Jobs.client.push(template(job), [data_of(job)], timestamp)
+          jid = Jobs.client.push(template(job), [data_of(job)], timestamp, checked: true)
           job.provider_job_id = jid || raise(::ActiveJob::EnqueueError, STOPPED)
         rescue *FAILURES => error
           tell([job], error, commit)
@@ -93,7 +93,7 @@ module Ringspun
         def push_all(jobs)
           client = Jobs.client
           client.push_all(jobs) do |job|
-            client.made(template(job), [data_of(job)], job.scheduled_at&.to_f, nil, late: late?(job))
+            client.made(template(job), [data_of(job)], job.scheduled_at&.to_f, nil, late: late?(job), checked: true)
           end
         end
 
@@ -120,16 +120,21 @@ module Ringspun
 
         # Whether a job of many is still to wait for the commit, as its class says.
         def late?(job)
-          return false if ::ActiveJob.gem_version >= MANY_WAIT || Jobs.commits.nil?
+          return false if MANY_WAIT || Jobs.commits.nil?
 
           [true, :always].include?(job.class.enqueue_after_transaction_commit)
         end
 
         # Active Job lets some values through that are no plain ones, such as a String that counts as safe HTML, and a class may
-        # add values of its own. They are what JSON makes of them, as with other adapters.
+        # add values of its own. They are what JSON makes of them, as with other adapters. The data have passed {Arguments.check}
+        # as the only argument.
         def data_of(job)
           data = job.serialize
-          Arguments.hash?(data, 0) ? data : JSON.parse(JSON.generate(data))
+          return data if Arguments.hash?(data, 1)
+
+          data = JSON.parse(JSON.generate(data))
+          Arguments.check([data])
+          data
         rescue JSON::JSONError, EncodingError => error
           raise InvalidJobError, "the data of #{job.class} do not survive JSON: #{error.message}"
         end

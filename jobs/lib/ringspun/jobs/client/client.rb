@@ -64,9 +64,10 @@ module Ringspun
       # @param template [Template]
       # @param arguments [Array]
       # @param connection [Object, nil] see {Enqueuer#push}
+      # @param checked [Boolean] whether the arguments have passed {Arguments.check}
       # @return [String, nil] the jid
-      def push(template, arguments, at = nil, delay = nil, connection = nil)
-        push = new_push(template, arguments, at, delay)
+      def push(template, arguments, at = nil, delay = nil, connection = nil, checked: false)
+        push = new_push(template, arguments, at, delay, checked)
         return unless push
         return push.jid if (template.after_commit || @after_commit) && !connection && waits?(template) && defer([push])
 
@@ -96,9 +97,10 @@ module Ringspun
       end
 
       # @param late [Boolean] whether it waits for the commit also if the template does not
+      # @param checked (see #push)
       # @return [Storage::Push, Later, nil] nil when a middleware has stopped it
-      def made(template, arguments, at, delay, late: false)
-        push = new_push(template, arguments, at, delay)
+      def made(template, arguments, at, delay, late: false, checked: false)
+        push = new_push(template, arguments, at, delay, checked)
         return push unless late || template.after_commit || @after_commit
 
         push && (late || waits?(template)) ? Later.new(push) : push
@@ -155,8 +157,8 @@ module Ringspun
         answers
       end
 
-      def new_push(template, arguments, at, delay)
-        Arguments.check(arguments)
+      def new_push(template, arguments, at, delay, checked)
+        Arguments.check(arguments) unless checked
         return template.push(arguments, @milliseconds, at, delay) if @chain.empty?
 
         through_middleware(template, arguments, at, delay)

@@ -8,7 +8,7 @@ module Ringspun
     # @api private
     class WatchedClient < Client
       # (see Client#push)
-      def push(template, arguments, at = nil, delay = nil, connection = nil)
+      def push(template, arguments, at = nil, delay = nil, connection = nil, checked: false)
         return traced(template) { super } unless Notices.wanted?("enqueue")
 
         payload = { class: template.shown_name, queue: template.queue, arguments: arguments }
@@ -48,10 +48,10 @@ module Ringspun
         end
       end
 
-      def new_push(template, arguments, at, delay)
+      def new_push(template, arguments, at, delay, checked)
         return super unless Tracing.on?
 
-        Arguments.check(arguments)
+        Arguments.check(arguments) unless checked
         through_middleware(template, arguments, at, delay)
       end
 
