@@ -92,9 +92,16 @@ module Ringspun
 
         def push_all(jobs)
           client = Jobs.client
+          last = template = nil # most often all have the same
           client.push_all(jobs) do |job|
-            client.made(template(job), [data_of(job)], job.scheduled_at&.to_f, nil, late: late?(job), checked: true)
+            template = template(job) unless last && alike?(last, job)
+            last = job
+            client.made(template, [data_of(job)], job.scheduled_at&.to_f, nil, late: late?(job), checked: true)
           end
+        end
+
+        def alike?(one, other)
+          one.instance_of?(other.class) && one.queue_name == other.queue_name && one.priority == other.priority
         end
 
         # Active Job swallows an EnqueueError, and hardly a program asks for it.
