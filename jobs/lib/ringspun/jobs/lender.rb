@@ -10,6 +10,9 @@ module Ringspun
       # None was free in time.
       class TimeoutError < Error; end
 
+      NEVER = { Object => :never }.freeze
+      private_constant :NEVER
+
       # @param things [Array<Object>]
       def initialize(things)
         @lock = Thread::Mutex.new
@@ -48,7 +51,7 @@ module Ringspun
       # A caller may be ended anywhere: by an exception, or without one when its thread is killed. So whoever hands a thing over
       # notes it in @lent, and the caller can give it back from any point.
       def leave(gate)
-        Thread.handle_interrupt(Object => :never) do
+        Thread.handle_interrupt(NEVER) do
           locked do
             @gates.delete(gate)
             @free << @lent.delete(gate) if @lent.key?(gate)

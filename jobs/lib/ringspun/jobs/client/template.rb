@@ -58,8 +58,11 @@ module Ringspun
         jid = Ids.jid
         now = Ids.now(milliseconds)
         # A scheduled job gets its enqueued_at when it is moved to its queue.
-        enqueued = "\",\"enqueued_at\":#{now}" unless at || delay
-        entry = "#{@prefix}#{jid}#{enqueued || '"'},\"created_at\":#{now},\"args\":#{JSON.generate(arguments)}}"
+        entry = if at || delay
+                  "#{@prefix}#{jid}\",\"created_at\":#{now},\"args\":#{JSON.generate(arguments)}}"
+                else
+                  "#{@prefix}#{jid}\",\"enqueued_at\":#{now},\"created_at\":#{now},\"args\":#{JSON.generate(arguments)}}"
+                end
         Storage::Push.new(@queue, entry, jid, at, delay, nil, nil, @priority)
       end
 
