@@ -4,7 +4,7 @@
 
 #include "ops/untried.h"
 #include "subjects.h"
-#include "ringspun/kernel/platform.h"
+#include "kernel/platform.h"
 
 #include <errno.h>
 #include <stdlib.h>
