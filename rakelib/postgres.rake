@@ -19,14 +19,26 @@ directory "tmp/codec"
 def codec_program(source) = "tmp/codec/#{source.pathmap("%n")}"
 def released_codec_program(source) = "#{codec_program(source)}_released"
 
-def codec_file(program, source, flags)
-  file program => [source, *CODEC_SOURCES, *FileList["#{POSTGRES_DIR}/codec/*.h"], "tmp/codec", __FILE__] do |target|
-    sh "gcc", *flags, source, *CODEC_SOURCES, "-o", target.name, verbose: false
+# An object at a time, for only such a command is known to ccache, and so that programs share those of the codec.
+def codec_object(source, name, flags)
+  object = "tmp/codec/#{source.pathmap("%n")}#{name}.o"
+  return object if Rake::Task.task_defined?(object)
+
+  file object => [source, *FileList["#{POSTGRES_DIR}/codec/*.h", "engine/{test,include}/**/*.h"], "tmp/codec", __FILE__] do
+    sh "gcc", *flags, "-c", source, "-o", object, verbose: false
+  end
+  object
+end
+
+def codec_file(program, source, name, flags)
+  objects = [source, *CODEC_SOURCES].map { |path| codec_object(path, name, flags) }
+  file program => objects do
+    sh "gcc", *flags, *objects, "-o", program, verbose: false
   end
 end
 
-[*CODEC_TESTS, CODEC_FUZZER].each { |source| codec_file(codec_program(source), source, CODEC_CHECKED) }
-codec_file(released_codec_program(CODEC_FUZZER), CODEC_FUZZER, CODEC_RELEASED)
+[*CODEC_TESTS, CODEC_FUZZER].each { |source| codec_file(codec_program(source), source, "_checked", CODEC_CHECKED) }
+codec_file(released_codec_program(CODEC_FUZZER), CODEC_FUZZER, "_released", CODEC_RELEASED)
 
 desc "The Postgres protocol: its C tests, and bytes of a hostile server for SECONDS=20 (SHORT=1: 6), or those of SEED=n again"
 test_passes(:codec, *[*CODEC_TESTS, CODEC_FUZZER].map { |source| codec_program(source) },
