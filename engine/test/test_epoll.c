@@ -264,7 +264,6 @@ TEST(a_machine_closes_although_a_thread_is_stuck) {
 
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
-    alarm(60);
     return test_main(argc, argv);
 }
 

@@ -276,6 +276,5 @@ OVER_KERNELS(a_cancelled_wait_for_an_object_never_gets_to_the_kernel) {
 
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
-    alarm(60);
     return test_main(argc, argv);
 }

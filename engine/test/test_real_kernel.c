@@ -589,6 +589,5 @@ OVER(what_came_since_the_look_comes_before_a_time_that_is_due, is_prompt) {
 
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
-    alarm(60);
     return test_main(argc, argv);
 }

@@ -503,6 +503,5 @@ TEST_NOT_EMULATED(an_opcode_that_nobody_knows) {
 
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
-    alarm(60);
     return test_main(argc, argv);
 }

@@ -526,6 +526,5 @@ TEST_NOT_EMULATED(a_machine_is_left_whose_ring_suddenly_cancels_nothing) {
 
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
-    alarm(120);
     return test_main(argc, argv);
 }
