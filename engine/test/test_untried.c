@@ -252,6 +252,34 @@ TEST_NOT_EMULATED(bytes_on_their_way_are_not_lost_by_a_cancellation) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
+static bool is_always_open(const rs_op *op) { return op->state == RS_OP_SUBMITTED; }
+
+/* One about an object is handed over with the next look. Who is cancelled before that gets what is there, as by a try, and nothing
+ * where nothing is. */
+TEST_NOT_EMULATED(what_is_there_is_read_by_who_is_cancelled_before_the_hand_over) {
+    driver d;
+    int pair[2];
+    char bytes[2][8] = {{0}};
+    caller readers[2] = {0};
+    canceller cancellers[2] = {0};
+    open_with(&d, RS_STREAM_IO_RING);
+    d.machine.driver.is_open = is_always_open;
+    scene_ask(&d, request_pipe(pair));
+    scene_ask(&d, request_write(pair[1], "there", 5));
+    for (int i = 0; i < 2; i++) {
+        rs_request request = request_read(pair[0], bytes[i], 8);
+        request.options = RS_REQUEST_OF_OBJECT;
+        scene_call(&d, &readers[i], request, 0, 0);
+        scene_cancel(&d, &cancellers[i], &readers[i].task, 0);
+        CHECK_EQUAL(RS_RUN, driver_run(&d));
+    }
+    CHECK_EQUAL(RS_WAKE_VALUE, readers[0].wake);
+    CHECK_EQUAL(5, readers[0].result);
+    CHECK_EQUAL(RS_WAKE_CANCEL, readers[1].wake);
+    close_all(&d, pair, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
 /* No SIGPIPE, which would end this program. */
 TEST_NOT_EMULATED(a_socket_without_a_reader_raises_no_signal) {
     driver d;

@@ -283,7 +283,17 @@ static bool lost_object(rs_machine *machine, const rs_op *op) {
     return (op->request.options & RS_REQUEST_OF_OBJECT) && !machine->driver.is_open(op);
 }
 
-/* False: the ring is full again. An op that nobody wants any more never gets there. */
+/* It never gets to the kernel. Where nobody has tried it, its strand was not cancelled when it asked, and what a try would have done is
+ * done. */
+static void end_unwanted(rs_machine *machine, rs_op *op) {
+    bool tried = !(op->request.options & RS_REQUEST_UNTRIED) || op->closing || lost_object(machine, op);
+    int64_t result = -EAGAIN;
+    uring_of(op)->from_pool = false;
+    if (RS_UNLIKELY(!tried) && rs_op_lend(op)) result = rs_op_calls[op->request.kind].attempt(machine, &op->request);
+    uring_finish(machine, op, result == -EAGAIN ? -ECANCELED : result);
+}
+
+/* False: the ring is full again. */
 static bool serve(rs_machine *machine, rs_op *op) {
     RS_CHECK(op->state == RS_OP_SUBMITTED && !uring_of(op)->waits_behind);
     uring_op *own = uring_of(op);
@@ -291,8 +301,8 @@ static bool serve(rs_machine *machine, rs_op *op) {
         own->cancel_waits_for_entry = false;
         uring_cancel(machine, op);
     } else if (own->waits_for_entry) {
-        bool unwanted = rs_op_is_unwanted(op);
-        if (unwanted || lost_object(machine, op)) uring_finish(machine, op, unwanted ? -ECANCELED : -EBADF);
+        if (rs_op_is_unwanted(op)) end_unwanted(machine, op);
+        else if (lost_object(machine, op)) uring_finish(machine, op, -EBADF);
         else if (uring_fill_entry(machine, op)) own->waits_for_entry = false;
         else return false;
     }
