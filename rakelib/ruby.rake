@@ -19,6 +19,8 @@ CACHE = File.join(ENV.fetch("XDG_CACHE_HOME") { File.join(Dir.home, ".cache") },
 
 # The comment by which a test file says that it belongs to the short form.
 SHORT_STRESS = /^# gc stress: short$/
+# And to that of the pass in which all reads and writes of streams go to the ring.
+SHORT_RING = /^# stream io: ring$/
 
 # What is left out, and why: bin/support/selection.rb.
 def selection
@@ -167,6 +169,14 @@ test_passes(:epoll, :compile) do
   # By day without tests that use no backend, or one of their own: the passes before have run them.
   only = nightly? ? {} : { "RINGSPUN_BACKEND_ONLY" => "1" }
   split_passes("the runtime on epoll", RUNTIME_TESTS, { "RINGSPUN_BACKEND" => "epoll", **only, **fewer_seeds })
+end
+
+desc "Tests with all reads and writes of streams by the ring: those that say `stream io: ring`, and without SHORT=1 whole rooms"
+test_passes(:ring, :compile) do
+  rooms = RUNTIME_TESTS.grep(%r{\Aruntime/test/(?:io|stream|scheduler|scheduler_io|select)/})
+  short = RUNTIME_TESTS.select { |path| File.read(path).match?(SHORT_RING) }
+  files = ENV["SHORT"] ? short : rooms | short
+  [test_pass("the runtime by the ring", files, { "RINGSPUN_BACKEND" => nil, "RINGSPUN_STREAM_IO" => "ring", **fewer_seeds })]
 end
 
 desc "Tests with a collection at every allocation: those that say `gc stress: short`, and without SHORT=1 all of the runtime"

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# stream io: ring
+
 require_relative "io_case"
 
 module PipeTests

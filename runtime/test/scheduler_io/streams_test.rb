@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# stream io: ring
+
 require_relative "hook_case"
 
 # Reads and writes of stock IO objects on what can be waited for.

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# stream io: ring
+
 require "test_helper"
 require "random/cancellation_programs"
 require "support/forked_programs"
