@@ -276,6 +276,45 @@ class WorkerRedisTest < RedisCase
     assert_equal({ done: 1 }, worker.counts)
   end
 
+  def test_a_job_that_computes_asks_whether_the_worker_is_to_end
+    told = nil
+    on("compute") do |path|
+      other = open_storage({ path: })
+      patience = Patience.new(20)
+      Fiber.blocking do # so that no strand has its turn
+        nil until other.nodes.any? || patience.over?
+        other.signal(other.nodes.first["identity"], "TSTP")
+        nil until (told = Jobs::Worker.stopping?) || patience.over?
+      end
+    end
+    with_worker(beat: 0.1) do
+      push("compute", redis_path)
+      until_done(1)
+    end
+    assert told, lines.to_s
+    assert_equal({ done: 1 }, worker.counts)
+  end
+
+  def test_a_quarantined_job_that_computes_hears_that_the_worker_is_quiet
+    here, there = IO.pipe
+    on("compute") do
+      patience = Patience.new(20)
+      there.syswrite(".")
+      Fiber.blocking { nil until Jobs::Worker.stopping? || patience.over? }
+      there.syswrite(Jobs::Worker.stopping? ? "told" : "not told")
+    end
+    push_entry(entry("compute", jid: "a"), queue: Storage::QUARANTINE)
+    with_worker(options: { quarantine: Jobs::Quarantine.new }) do
+      here.read(1)
+      worker.quiet
+      until_done(1)
+    end
+    there.close
+    assert_equal ["told", { done: 1 }], [here.read, worker.counts]
+  ensure
+    [here, there].each(&:close)
+  end
+
   def test_on_a_thread_of_its_own
     seen = Thread::Queue.new
     on("note") { |number, _| seen << number }
