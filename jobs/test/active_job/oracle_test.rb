@@ -3,6 +3,7 @@
 require "jobs_helper"
 require "active_support"
 require "active_support/core_ext"
+require "active_job/test_helper"
 require "bigdecimal"
 require "ringspun/jobs/active_job"
 require "support/active_job_case"
@@ -182,5 +183,63 @@ class ActiveJobOracleTest < ActiveJobCase
       seen.sort
     end
     assert_equal own, ours
+  end
+
+  # What Rails' helper for tests expects of a test.
+  class TestBase
+    include Minitest::Assertions
+
+    attr_accessor :assertions
+
+    def initialize(adapter)
+      @assertions = 0
+      @adapter = adapter
+    end
+
+    def before_setup = nil
+    def after_teardown = nil
+  end
+
+  # A test of a program.
+  class ProgramTest < TestBase
+    include ActiveJob::TestHelper
+
+    def queue_adapter_for_test = @adapter
+
+    def self.run_with(adapter)
+      test = new(adapter)
+      test.before_setup
+      yield test
+    ensure
+      test.after_teardown
+    end
+  end
+
+  def test_the_helper_for_tests_keeps_jobs_from_our_storage
+    ProgramTest.run_with(Oracle.new) do |test|
+      test.assert_enqueued_with(job: Called, args: [1, { b: 2 }], queue: "low", priority: 7) do
+        Called.set(queue: :low, priority: 7).perform_later(1, b: 2)
+      end
+      test.assert_enqueued_jobs(2, only: Stopped) { ActiveJob.perform_all_later(Stopped.new(:a), Stopped.new(:b), Called.new) }
+      test.assert_performed_jobs(4) { test.perform_enqueued_jobs }
+      test.assert_no_enqueued_jobs
+    end
+    assert_equal 0, @storage.calls
+    Called.perform_later
+    assert_equal [1, 1], [@storage.calls, entries.size]
+  end
+
+  # As with any adapter that is not Rails' own for tests. Without one for tests, the adapter that the program has set stays.
+  def test_the_helper_for_tests_with_our_adapter
+    ProgramTest.run_with(nil) do |test|
+      Called.perform_later(1)
+      assert_equal 1, entries.size
+      %i[assert_enqueued_jobs assert_performed_jobs].each do |name|
+        error = assert_raises(ArgumentError) { test.public_send(name, 1) }
+        assert_match(/requires the Active Job test adapter, you're using .*RingspunAdapter/, error.message)
+      end
+      work_all
+      assert_includes done, ["Called", :perform, [1], {}]
+    end
   end
 end
