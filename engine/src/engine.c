@@ -30,7 +30,7 @@ void rs_metrics_each(const rs_machine *machine, rs_each_metric each, void *conte
     each(context, "run_queue", machine->strands.run_len);
     each(context, "run_queue_max", metrics->run_queue_max);
     each(context, "timers", machine->timers.len - rs_timer_is_set(&machine->reminder));
-    each(context, "stream_buffers", machine->pool->lent);
+    each(context, "stream_buffers", rs_pool_in(machine)->lent);
     each(context, "timers_fired", metrics->timers_fired);
     each(context, "resumes", metrics->resumes);
     each(context, "wakes", metrics->wakes);
@@ -50,11 +50,21 @@ void rs_metrics_each(const rs_machine *machine, rs_each_metric each, void *conte
     each(context, "system_calls", metrics->system_calls);
 }
 
-/* All in one block. */
+/* All in one block, behind the machine what its rooms keep. */
 typedef struct {
     rs_machine machine;
     rs_rooms rooms;
 } block;
+
+#define AT(room) const size_t rs_##room##_at = offsetof(block, rooms.room)
+AT(ops);
+AT(descriptors);
+AT(pool);
+AT(accept_queues);
+AT(channel_waiters);
+AT(selectors);
+AT(write_queues);
+AT(batches);
 
 rs_machine *rs_machine_new(void) {
     block *all = rs_try_alloc(sizeof(*all));
@@ -62,26 +72,17 @@ rs_machine *rs_machine_new(void) {
 }
 
 int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options) {
-    rs_rooms *rooms = &((block *)machine)->rooms;
     *machine = (rs_machine){.parts = parts, .backend = backend, .options = *options};
-    *rooms = (rs_rooms){0};
-    machine->ops = &rooms->ops;
-    machine->descriptors = &rooms->descriptors;
-    machine->pool = &rooms->pool;
-    machine->accept_queues = &rooms->accept_queues;
-    machine->channel_waiters = &rooms->channel_waiters;
-    machine->selectors = &rooms->selectors;
-    machine->write_queues = &rooms->write_queues;
-    machine->batches = &rooms->batches;
+    ((block *)machine)->rooms = (rs_rooms){0};
     int error = rs_machine_start(machine);
     if (error) {
         rs_trace_close(&machine->trace);
-        machine->ops = NULL; /* rs_machine_was_opened */
+        machine->parts = NULL; /* rs_machine_was_opened */
     }
     return error;
 }
 
-bool rs_machine_was_opened(const rs_machine *machine) { return machine->ops != NULL; }
+bool rs_machine_was_opened(const rs_machine *machine) { return machine->parts != NULL; }
 
 void rs_machine_free(rs_machine *machine) {
     rs_trace_close(&machine->trace);
@@ -91,5 +92,5 @@ void rs_machine_free(rs_machine *machine) {
 size_t rs_machine_bytes(const rs_machine *machine) {
     if (!rs_machine_was_opened(machine)) return sizeof(block);
     size_t trace = machine->trace.ring ? sizeof(rs_trace_event) * RS_TRACE_RING : 0;
-    return sizeof(block) + trace + rs_slab_bytes(&machine->strands.slab) + rs_slab_bytes(&machine->ops->slab);
+    return sizeof(block) + trace + rs_slab_bytes(&machine->strands.slab) + rs_slab_bytes(&rs_ops_in(machine)->slab);
 }

@@ -215,7 +215,7 @@ bool task_wait_shielded_in(task *self, rs_list *list) {
     return true;
 }
 
-bool task_wait_for_ops(task *self) { return task_wait_shielded_in(self, &self->driver->machine->descriptors->closers); }
+bool task_wait_for_ops(task *self) { return task_wait_shielded_in(self, &rs_descriptors_in(self->driver->machine)->closers); }
 
 /* --- requests --- */
 

@@ -152,7 +152,7 @@ static void check_parked(worker *self, const rs_strand *strand, int64_t now_ns) 
         return;
     }
     if (!self->overdue_since_ns) self->overdue_since_ns = now_ns;
-    const rs_op *request = rs_op_at(machine->ops, strand->op);
+    const rs_op *request = rs_op_at(rs_ops_in(machine), strand->op);
     EXPECT(self, request->cancel != RS_WAKE_VALUE || request->closing, request->request.kind);
     if (now_ns - self->overdue_since_ns > CANCELS_WITHIN(self->program->faults)) {
         program_fail(self, "its op does not end although it is cancelled", request->request.kind);
@@ -175,7 +175,7 @@ static void check_shared(program *program) {
     }
     EXPECT(somebody, program->stock.unblocked == 0, program->stock.unblocked);
     EXPECT(somebody, program->stock.owner || program->stock.waiting_len == 0, program->stock.waiting_len);
-    EXPECT(somebody, machine->descriptors->closers.len == 0 || machine->in_flight > 0, machine->descriptors->closers.len);
+    EXPECT(somebody, rs_descriptors_in(machine)->closers.len == 0 || machine->in_flight > 0, rs_descriptors_in(machine)->closers.len);
 }
 
 /* Nothing is ready, so whoever waits has to wait. */
@@ -202,11 +202,11 @@ void check_end(program *program) {
     rs_machine *machine = program->driver.machine;
     worker *somebody = &program->workers[0];
     EXPECT(somebody, machine->in_flight == 0, machine->in_flight);
-    EXPECT(somebody, machine->ops->slab.used == 0, machine->ops->slab.used);
+    EXPECT(somebody, rs_ops_in(machine)->slab.used == 0, rs_ops_in(machine)->slab.used);
     EXPECT(somebody, machine->timers.len == 0, machine->timers.len);
-    EXPECT(somebody, rs_links_empty(&machine->selectors->all), 0);
+    EXPECT(somebody, rs_links_empty(&rs_selectors_in(machine)->all), 0);
     EXPECT(somebody, rs_strands_live(&machine->strands) == 1, rs_strands_live(&machine->strands));
-    EXPECT(somebody, machine->descriptors->closers.len == 0, machine->descriptors->closers.len);
+    EXPECT(somebody, rs_descriptors_in(machine)->closers.len == 0, rs_descriptors_in(machine)->closers.len);
     EXPECT(somebody, machine->backend_deadline_ns == RS_NEVER, machine->backend_deadline_ns);
     EXPECT(somebody, rs_sim_open_descriptors(machine) == 0, rs_sim_open_descriptors(machine));
     /* Every park was ended by one accepted wake; the root has parked twice. */

@@ -99,7 +99,7 @@ static int expect(const char *what, uint64_t value, uint64_t expected) {
 
 int scene_end(driver *driver) {
     rs_machine *machine = driver->machine;
-    int wrong = expect("ops in flight", machine->in_flight, 0) + expect("ops used", machine->ops->slab.used, 0) +
+    int wrong = expect("ops in flight", machine->in_flight, 0) + expect("ops used", rs_ops_in(machine)->slab.used, 0) +
                 expect("timers", machine->timers.len, 0) + expect("strands", rs_strands_live(&machine->strands), 1) +
                 expect("ops outside", machine->outside, 0);
     if (machine->backend == &rs_backend_sim) {

@@ -460,7 +460,7 @@ OVER_BACKENDS(numbers_that_are_no_descriptor) {
         CHECK_EQUAL(-EBADF, scene_ask(&d, request_listen(fd, 1)));
         CHECK_EQUAL(-EBADF, scene_ask(&d, request_close(fd)));
     }
-    CHECK(d.machine->descriptors->capacity < 1 << 21);
+    CHECK(rs_descriptors_in(d.machine)->capacity < 1 << 21);
     CHECK_EQUAL(0, scene_end(&d));
 }
 

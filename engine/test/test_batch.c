@@ -129,7 +129,7 @@ TEST(a_batch_is_handed_over_as_often_as_a_run_waits) {
     CHECK(begin_strand() == third && begins(third) == 3 && begins(third) == 4);
     park(0, RS_NEVER);
     CHECK(rs_batch_hand_over(machine, third, &users[3]) == NULL); /* nothing is left */
-    CHECK(third->batch == NULL && rs_links_empty(&machine->batches->all) && machine->batches->spare != NULL);
+    CHECK(third->batch == NULL && rs_links_empty(&rs_batches_in(machine)->all) && rs_batches_in(machine)->spare != NULL);
     CHECK(next() == other);
     rs_finish(machine);
     CHECK(next() == second);
@@ -197,7 +197,7 @@ TEST(the_rest_stays_with_its_strand_at_the_limit_of_strands) {
     machine->strands.slab.limit = rs_strands_live(&machine->strands);
     CHECK(rs_batch_hand_over(machine, strand, &users[1]) == NULL);
     CHECK(rs_batch_reserve(machine, sizeof(uint64_t)) && rs_batch_spawn(machine, root_scope(), &users[1]) == NULL);
-    CHECK(machine->batches->spare != NULL && see_all() == 1);
+    CHECK(rs_batches_in(machine)->spare != NULL && see_all() == 1);
     machine->strands.slab.limit = limit;
     CHECK_EQUAL(2, begins(strand));
     run_to_end(strand);
@@ -336,9 +336,9 @@ TEST(a_batch_is_kept_for_the_next_time_unless_it_is_large) {
     rs_strand *strand = start_later(1);
     for (int i = 0; i < 5000; i++) start_later(2);
     begin_all(strand);
-    CHECK(machine->batches->spare == NULL);
+    CHECK(rs_batches_in(machine)->spare == NULL);
     rs_batch *kept = begin_all(start_later(3));
-    CHECK(machine->batches->spare == kept);
+    CHECK(rs_batches_in(machine)->spare == kept);
     CHECK(begin_all(start_later(4)) == kept);
     rs_strand *first = start_later(5), *between = spawn(), *second = start_later(6);
     CHECK(first->batch == kept && second->batch != kept);
@@ -346,7 +346,7 @@ TEST(a_batch_is_kept_for_the_next_time_unless_it_is_large) {
     CHECK(next() == between);
     rs_finish(machine);
     begin_all(second);
-    CHECK(machine->batches->spare == kept && rs_links_empty(&machine->batches->all));
+    CHECK(rs_batches_in(machine)->spare == kept && rs_links_empty(&rs_batches_in(machine)->all));
     end();
 }
 
@@ -480,7 +480,7 @@ static void run_seed(uint64_t number) {
     memset(begun, 0, sizeof(begun));
     start_some(1 + draw(30));
     CHECK_EQUAL(RS_RUN, driver_run(&d));
-    CHECK(begun_len == started && rs_links_empty(&d.machine->batches->all));
+    CHECK(begun_len == started && rs_links_empty(&rs_batches_in(d.machine)->all));
     driver_close(&d);
 }
 

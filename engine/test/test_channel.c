@@ -130,7 +130,7 @@ TEST(a_value_is_given_to_who_has_waited_longest_with_its_wake) {
         CHECK(next() == strands[i]);
         leave(waiters[i], RS_WAKE_VALUE, RS_CHANNEL_DONE, (uint64_t)i + 1);
     }
-    CHECK(rs_links_empty(&machine->channel_waiters->all));
+    CHECK(rs_links_empty(&rs_channel_waiters_in(machine)->all));
     rs_channel_release(channel);
     end();
 }

@@ -274,7 +274,7 @@ TEST(a_descriptor_is_closed_by_one_and_nothing_begins_on_it_meanwhile) {
     char byte;
     open_machine(&d);
     CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
-    rs_descriptors *descriptors = d.machine->descriptors;
+    rs_descriptors *descriptors = rs_descriptors_in(d.machine);
     uint32_t before = rs_descriptor_generation(descriptors, pair[0]);
     CHECK(rs_descriptor_close_begin(d.machine, pair[0]));
     CHECK(!rs_descriptor_close_begin(d.machine, pair[0]));

@@ -40,7 +40,7 @@ OVER_KERNELS(a_device_that_is_memory_takes_all_at_once) {
     subject_open(&d, subject);
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC), foreign = open("/dev/null", O_WRONLY | O_CLOEXEC);
     int own = (int)scene_ask(&d, request_open("/dev/null", O_WRONLY));
-    CHECK_EQUAL(RS_FD_MEMORY, rs_descriptor_kind(d.machine->descriptors, own));
+    CHECK_EQUAL(RS_FD_MEMORY, rs_descriptor_kind(rs_descriptors_in(d.machine), own));
     check_takes_all(&d, own);
     check_takes_all(&d, foreign);
     CHECK_EQUAL(-ENOSPC, try_write(&d, full, "x", 1));

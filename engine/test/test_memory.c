@@ -200,7 +200,7 @@ OVER_KERNELS(a_descriptor_for_which_there_is_no_memory) {
     driver_run(&d);
     CHECK_EQUAL(POLLIN, poller.result);
     CHECK_EQUAL(-EBADF, scene_ask(&d, request_fsync(RS_DESCRIPTORS_MAX - 1)));
-    CHECK(d.machine->descriptors->capacity < 4096);
+    CHECK(rs_descriptors_in(d.machine)->capacity < 4096);
     close_all(&d, (int[]){large, pair[0], pair[1]}, 3);
     CHECK_EQUAL(0, scene_end(&d));
 }

@@ -214,7 +214,7 @@ static int check_child(driver *d, int pair[2], rs_scope *scope) {
     CHECK_EQUAL(0, machine->strands.run_len);
     CHECK_EQUAL(0, machine->timers.len);
     CHECK_EQUAL(0, machine->in_flight);
-    CHECK_EQUAL(0, machine->ops->slab.used);
+    CHECK_EQUAL(0, rs_ops_in(machine)->slab.used);
     CHECK_EQUAL(0, machine->outside);
     CHECK(rs_running(machine)->scope == scope);
     CHECK_EQUAL(0, scope->live);

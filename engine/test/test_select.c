@@ -43,7 +43,7 @@ static void finish_with(rs_wake_kind kind) {
     CHECK_EQUAL(kind, park_end());
     rs_selector_close(&selector);
     for (int i = 0; i < 3; i++) CHECK(!rs_source_is_watched(&sources[i]));
-    CHECK(rs_links_empty(&machine->selectors->all));
+    CHECK(rs_links_empty(&rs_selectors_in(machine)->all));
     rs_finish(machine);
     end();
 }
@@ -287,7 +287,7 @@ TEST(a_watch_that_goes_takes_its_op_along) {
         perform(strand, request_close(pipe_of[1]));
         CHECK_EQUAL(0, machine->in_flight);
         perform(strand, request_close(pipe_of[0]));
-        CHECK_EQUAL(0, machine->ops->slab.used);
+        CHECK_EQUAL(0, rs_ops_in(machine)->slab.used);
         open_all();
         wait_in(strand, &selector, rs_now(machine));
         next_ever();

@@ -147,7 +147,7 @@ TEST(closing_the_target_ends_the_op) {
     driver_run(&d);
     CHECK_EQUAL(-EBADF, mover.result);
     CHECK_EQUAL(0, closer.result);
-    CHECK_EQUAL(0, d.machine->descriptors->table[other[1]].targeted);
+    CHECK_EQUAL(0, rs_descriptors_in(d.machine)->table[other[1]].targeted);
     close_all(&d, one, 2);
     close_all(&d, other, 1);
     CHECK_EQUAL(0, scene_end(&d));

@@ -327,8 +327,8 @@ TEST_NOT_EMULATED(an_enter_that_is_refused_for_good) {
     if (file >= 0) close(file);
     close_all(&d, pair, 2);
     close_all(&d, pipe, 2);
-    CHECK_EQUAL(2, d.machine->ops->slab.used); /* what the kernel may still be at is never given back */
-    d.machine->ops->slab.used = 0;
+    CHECK_EQUAL(2, rs_ops_in(d.machine)->slab.used); /* what the kernel may still be at is never given back */
+    rs_ops_in(d.machine)->slab.used = 0;
     CHECK_EQUAL(0, scene_end(&d));
 }
 
@@ -351,12 +351,12 @@ TEST_NOT_EMULATED(what_a_machine_leaves_in_the_kernel_is_in_doubt) {
     refusal = -EPERM;
     rs_backend_uring.leave(d.machine);
     uint32_t in_doubt = 0;
-    RS_EACH_OP(d.machine->ops, op) in_doubt += op->in_doubt;
+    RS_EACH_OP(rs_ops_in(d.machine), op) in_doubt += op->in_doubt;
     CHECK_EQUAL(2, in_doubt);
     for (int i = 0; i < 2; i++) close(pair[i]), close(pipe[i]);
     rs_machine_close(d.machine);
     CHECK(rs_ops_use_memory(d.machine)); /* for ever, so what they keep is still known */
-    rs_slab_free(&d.machine->ops->slab);
+    rs_slab_free(&rs_ops_in(d.machine)->slab);
     rs_machine_free(d.machine);
 }
 
@@ -378,7 +378,7 @@ static void check_later_for_ever(int error) {
     CHECK(strstr(d.machine->refusal_text, strerror(-error)));
     CHECK(d.machine->metrics.polls < 3000);
     close_all(&d, pipe, 2);
-    d.machine->ops->slab.used = 0;
+    rs_ops_in(d.machine)->slab.used = 0;
     CHECK_EQUAL(0, scene_end(&d));
 }
 

@@ -332,7 +332,7 @@ static void send_from_outside(void) {
     if (program.worker_count && draw(4) == 0) rs_wake_up(program.driver.machine);
 }
 
-static bool lives(uint64_t name) { return rs_op_find(program.driver.machine->ops, name) != NULL; }
+static bool lives(uint64_t name) { return rs_op_find(rs_ops_in(program.driver.machine), name) != NULL; }
 
 static void on_message(rs_machine *machine, const rs_message *message) {
     rs_wake(machine, message->name, (uint64_t)message->value, RS_WAKE_VALUE, 0);
@@ -365,7 +365,7 @@ static void open_program(void) {
     RS_ASSERT(driver_open(&program.driver, &backend, &options) == 0);
     program.driver.patient = true;
     program.driver.machine->sleeps.soon = draw(2) ? 16 : 0;
-    program.driver.machine->descriptors->unix_reports_more = draw(2);
+    rs_descriptors_in(program.driver.machine)->unix_reports_more = draw(2);
     program.driver.machine->clock = now;
     program.driver.machine->polled_at_ns = now(NULL);
     program.driver.machine->driver.on_message = on_message;
@@ -398,7 +398,7 @@ static void make_listener(void) {
     RS_ASSERT(fd >= 0 && bind(fd, (struct sockaddr *)&unnamed, sizeof(unnamed)) == 0 && listen(fd, 8) == 0);
     RS_ASSERT(getsockname(fd, (struct sockaddr *)&program.address, &program.address_len) == 0);
     program.listener = (end){.fd = fd};
-    if (draw(2)) rs_descriptor_get(program.driver.machine->descriptors, fd)->kind = RS_FD_STREAM;
+    if (draw(2)) rs_descriptor_get(rs_descriptors_in(program.driver.machine), fd)->kind = RS_FD_STREAM;
 }
 
 static void add(role role, way *way, end *end, uint32_t writer) {
@@ -445,7 +445,7 @@ static void drain(way *way) {
 static void check_machine(void) {
     rs_machine *machine = program.driver.machine;
     if (machine->in_flight) fail("ops in flight", machine->in_flight, 0);
-    if (machine->ops->slab.used) fail("ops used", machine->ops->slab.used, 0);
+    if (rs_ops_in(machine)->slab.used) fail("ops used", rs_ops_in(machine)->slab.used, 0);
     if (rs_strands_live(&machine->strands) != 1) fail("strands", rs_strands_live(&machine->strands), 1);
     if (machine->timers.len) fail("timers", machine->timers.len, 0);
 }

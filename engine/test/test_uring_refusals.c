@@ -195,7 +195,7 @@ static void acceptor_step(task *task) {
         if (result < 0) break;
         self->taken++;
         close((int)result);
-        rs_descriptor_forget(machine->descriptors, (int)result);
+        rs_descriptor_forget(rs_descriptors_in(machine), (int)result);
     }
     while (rs_accept_queue_stop(machine, self->queue)) {
         TASK_WAIT(task, task_wait_shielded_in(task, &self->queue->waiters));
@@ -498,8 +498,8 @@ TEST_NOT_EMULATED(a_ring_that_cancels_nothing_in_any_way) {
     CHECK(strstr(s.d.machine->refusal_text, "IORING_REGISTER_SYNC_CANCEL"));
     close_all(&s.d, s.pair, 2);
     close_all(&s.d, s.pipe, 2);
-    CHECK(s.d.machine->ops->slab.used <= 4); /* what the kernel may still be at is never given back */
-    s.d.machine->ops->slab.used = 0;
+    CHECK(rs_ops_in(s.d.machine)->slab.used <= 4); /* what the kernel may still be at is never given back */
+    rs_ops_in(s.d.machine)->slab.used = 0;
     end_seen(&s.d);
 }
 
@@ -516,7 +516,7 @@ TEST_NOT_EMULATED(a_machine_is_left_whose_ring_suddenly_cancels_nothing) {
     while (d.machine->strands.run_len > 0) driver_step(&d);
     seen.refuses = true;
     rs_backend_uring.leave(d.machine);
-    RS_EACH_OP(d.machine->ops, op) CHECK(!op->in_doubt);
+    RS_EACH_OP(rs_ops_in(d.machine), op) CHECK(!op->in_doubt);
     CHECK_EQUAL(1, write(pipe[1], "x", 1));
     CHECK_EQUAL(0, byte);
     close(pipe[0]);

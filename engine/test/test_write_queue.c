@@ -109,9 +109,9 @@ static void begin_write_queue(const subject *subject, driver *d, int pair[2], rs
 
 static void end_write_queue(driver *d, rs_write_queue *queue) {
     CHECK_EQUAL(0, rs_write_queue_len(queue));
-    CHECK_EQUAL(0, d->machine->pool->lent);
+    CHECK_EQUAL(0, rs_pool_in(d->machine)->lent);
     rs_write_queue_close(queue);
-    CHECK(d->machine->write_queues->all.first == NULL);
+    CHECK(rs_write_queues_in(d->machine)->all.first == NULL);
 }
 
 static char pattern_at(size_t at) { return (char)('a' + (at * 7 + at / 251) % 26); }
@@ -360,8 +360,8 @@ OVER_BACKENDS(an_op_whose_write_queue_is_freed_keeps_its_bytes) {
     CHECK(queue.op != 0);
     rs_write_queue_put(&queue, bytes, 1);
     rs_write_queue_abandon(&queue);
-    CHECK(d.machine->write_queues->all.first == NULL);
-    CHECK_EQUAL(0, d.machine->pool->lent);
+    CHECK(rs_write_queues_in(d.machine)->all.first == NULL);
+    CHECK_EQUAL(0, rs_pool_in(d.machine)->lent);
     memset(&queue, 0xee, sizeof(queue));
     closer closer = {0};
     scene_close(&d, &closer, pair[0], MS);

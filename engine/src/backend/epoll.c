@@ -154,7 +154,7 @@ static epoll_descriptor *known_of(rs_descriptor *descriptor) {
     return known;
 }
 
-static epoll_descriptor *known_at(rs_machine *machine, int fd) { return known_of(rs_descriptor_get(machine->descriptors, fd)); }
+static epoll_descriptor *known_at(rs_machine *machine, int fd) { return known_of(rs_descriptor_get(rs_descriptors_in(machine), fd)); }
 
 /* A file that had the number before may still be open elsewhere. Then its registration goes on reporting, by another name. */
 static int control(rs_machine *machine, int verb, int fd, uint32_t events) {
@@ -190,7 +190,7 @@ static void note_identity(rs_machine *machine, rs_op *op) {
     int fd = op->request.fd;
     uint8_t side = rs_op_kinds[op->request.kind].side;
     if ((side != RS_SIDE_READ && side != RS_SIDE_WRITE) || op->owner->is_gone) return;
-    rs_descriptor *descriptor = &machine->descriptors->table[fd];
+    rs_descriptor *descriptor = &rs_descriptors_in(machine)->table[fd];
     if (descriptor->kind != RS_FD_UNKNOWN) return;
     epoll_descriptor *known = known_of(descriptor);
     if (!known->identity) known->identity = rs_descriptor_identity(fd);
@@ -199,8 +199,8 @@ static void note_identity(rs_machine *machine, rs_op *op) {
 
 static uint32_t wanted(rs_machine *machine, int fd) {
     uint32_t events = 0;
-    for (uint32_t link = rs_descriptor_get(machine->descriptors, fd)->first; link;) {
-        rs_op *op = rs_op_at(machine->ops, link - 1);
+    for (uint32_t link = rs_descriptor_get(rs_descriptors_in(machine), fd)->first; link;) {
+        rs_op *op = rs_op_at(rs_ops_in(machine), link - 1);
         RS_CHECK(op->request.fd == fd);
         if (!op->offloaded) events |= events_of(op);
         link = op->next;
@@ -213,11 +213,11 @@ static bool needs_worker(rs_machine *machine, rs_op *op) {
     if (!rs_op_calls[op->request.kind].execute) return false;
     if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) return true;
     int fd = op->request.fd;
-    rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, fd);
+    rs_fd_kind kind = rs_descriptor_kind(rs_descriptors_in(machine), fd);
     if (rs_fd_is_file(kind)) {
         /* Closed and reused behind our back? Looking costs nothing beside a worker, which could only answer EAGAIN. */
         kind = rs_descriptor_classify(fd);
-        rs_descriptor_note(machine->descriptors, fd, kind, false);
+        rs_descriptor_note(rs_descriptors_in(machine), fd, kind, false);
         return rs_fd_is_file(kind);
     }
     return false;
@@ -308,15 +308,15 @@ static bool complete_as_reported(rs_machine *machine, rs_op *op, uint32_t report
 static void serve(rs_machine *machine, const struct epoll_event *event) {
     epoll_state *state = machine->backend_state;
     int fd = (int)(uint32_t)event->data.u64;
-    RS_ASSERT((uint32_t)fd < machine->descriptors->capacity); /* it was registered for an op */
-    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
+    RS_ASSERT((uint32_t)fd < rs_descriptors_in(machine)->capacity); /* it was registered for an op */
+    rs_descriptor *descriptor = rs_descriptor_get(rs_descriptors_in(machine), fd);
     epoll_descriptor *known = known_of(descriptor);
     known->events = 0;
     uint32_t events = event->events, blocked = 0, reported = events;
     uint32_t certain = known->registration == (uint32_t)(event->data.u64 >> 32) ? reported : 0;
     if (events & (EPOLLERR | EPOLLHUP)) events |= EPOLLIN | EPOLLOUT;
     for (uint32_t link = descriptor->first; link && (events & ~blocked);) {
-        rs_op *op = rs_op_at(machine->ops, link - 1);
+        rs_op *op = rs_op_at(rs_ops_in(machine), link - 1);
         link = op->next;
         uint32_t interest = events_of(op);
         RS_CHECK(op->request.fd == fd);
@@ -333,8 +333,8 @@ static void serve(rs_machine *machine, const struct epoll_event *event) {
     if (!rest) return;
     int error = ask(machine, fd, rest);
     if (error == 0) return;
-    for (uint32_t link = rs_descriptor_get(machine->descriptors, fd)->first; link;) {
-        rs_op *op = rs_op_at(machine->ops, link - 1);
+    for (uint32_t link = rs_descriptor_get(rs_descriptors_in(machine), fd)->first; link;) {
+        rs_op *op = rs_op_at(rs_ops_in(machine), link - 1);
         link = op->next;
         if (op->offloaded) continue;
         rs_retry_forget(machine, &state->retry, op);
@@ -344,7 +344,7 @@ static void serve(rs_machine *machine, const struct epoll_event *event) {
 
 /* Others that wait on the same descriptor came before, and may have been registered. */
 static bool is_alone(rs_machine *machine, const rs_op *op) {
-    return rs_descriptor_get(machine->descriptors, op->request.fd)->first == op->index + 1 && op->next == 0;
+    return rs_descriptor_get(rs_descriptors_in(machine), op->request.fd)->first == op->index + 1 && op->next == 0;
 }
 
 /* Descriptors that one poll(2) asks for. They lie on the stack, a kilobyte with their ops. */
@@ -373,7 +373,7 @@ static void serve_line(rs_machine *machine) {
     struct pollfd descriptors[POLLED_AT_ONCE];
     uint32_t len = line->len, count = 0;
     for (uint32_t i = 0; i < len; i++) {
-        rs_op *op = rs_op_find(machine->ops, line->names[i]);
+        rs_op *op = rs_op_find(rs_ops_in(machine), line->names[i]);
         if (op && !machine->driver.is_open(op)) rs_op_complete(machine, op, -EBADF);
         else if (op) {
             RS_CHECK(!op->offloaded && (op->request.options & RS_REQUEST_OF_OBJECT));
@@ -437,7 +437,7 @@ static void do_without_kernel(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
     RS_CHECK(state->ready == 0);
     rs_note_lost(machine, "epoll_wait", state->lost);
-    RS_EACH_OP(machine->ops, op) {
+    RS_EACH_OP(rs_ops_in(machine), op) {
         if (op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op)) rs_op_complete(machine, op, RS_LOST);
     }
     rs_op_line_drop(&state->line, state->line.len);

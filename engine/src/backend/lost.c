@@ -1,4 +1,5 @@
 #include "core/machine.h"
+#include "ops/descriptors.h"
 #include "ringspun/kernel/descriptor_kinds.h"
 #include "kernel/wake.h"
 #include "backend/lost.h"
@@ -62,7 +63,7 @@ bool rs_op_does_without(rs_machine *machine, rs_op *op) {
     RS_CHECK(op->state == RS_OP_SUBMITTED);
     if (!rs_op_calls[op->request.kind].execute) return false;
     if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) return true;
-    rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, op->request.fd);
+    rs_fd_kind kind = rs_descriptor_kind(rs_descriptors_in(machine), op->request.fd);
     if (kind == RS_FD_UNKNOWN) kind = rs_descriptor_classify(op->request.fd);
     return rs_fd_is_file(kind);
 }

@@ -39,7 +39,7 @@ void rs_retry_forget(rs_machine *machine, rs_retry *retry, rs_op *op) {
     rs_op *before = NULL;
     for (uint32_t link = retry->first; link != op->index + 1; link = rs_retry_place_of(before)->next) {
         RS_ASSERT(link != 0);
-        before = rs_op_at(machine->ops, link - 1);
+        before = rs_op_at(rs_ops_in(machine), link - 1);
     }
     if (before) rs_retry_place_of(before)->next = after;
     else retry->first = after;
@@ -54,7 +54,7 @@ void rs_retry_serve(rs_machine *machine, rs_retry *retry, bool (*again)(rs_machi
     retry->first = 0;
     machine->backend_deadline_ns = RS_NEVER;
     while (link) {
-        rs_op *op = rs_op_at(machine->ops, link - 1);
+        rs_op *op = rs_op_at(rs_ops_in(machine), link - 1);
         RS_ASSERT(op->state == RS_OP_SUBMITTED && rs_retry_has(op));
         link = rs_retry_place_of(op)->next;
         *rs_retry_place_of(op) = (rs_retry_place){0};

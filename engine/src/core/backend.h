@@ -23,14 +23,13 @@
 #ifndef RINGSPUN_BACKEND_H
 #define RINGSPUN_BACKEND_H
 
-#include "ringspun/backend/backends.h"
 #include "ringspun/core/base.h"
 
 struct rs_machine;
 struct rs_op;
 struct rs_request;
 
-struct rs_backend {
+typedef struct rs_backend {
     const char *name;
     const struct rs_platform *platform; /* what its descriptors belong to (ops/platform.h) */
     bool hints;                 /* an op costs less than a try in vain: what is known of a descriptor may save the try */
@@ -50,6 +49,6 @@ struct rs_backend {
     void (*release)(struct rs_machine *machine, struct rs_op *op);
     void (*leave)(struct rs_machine *machine);
     int (*forked)(struct rs_machine *machine);
-};
+} rs_backend;
 
 #endif

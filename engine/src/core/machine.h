@@ -36,15 +36,6 @@ struct rs_machine {
     const rs_part *const *parts; /* up to a NULL */
     const rs_part *on_message[RS_MESSAGE_KINDS]; /* of these, who takes a message of that kind; NULL: core, or the driver */
     const rs_part *ends_wait[RS_WAIT_KINDS];     /* and who ends a wait of that kind; NULL: it is over at once */
-    /* What the parts keep: */
-    struct rs_ops *ops;
-    struct rs_descriptors *descriptors;
-    struct rs_pool *pool;
-    struct rs_accept_queues *accept_queues;
-    struct rs_batches *batches;
-    struct rs_channel_waiters *channel_waiters;
-    struct rs_selectors *selectors;
-    struct rs_write_queues *write_queues;
     uint32_t in_flight;         /* ops that the backend, or a worker, has */
     uint32_t unawaited;         /* of these, those that wake nobody unless a part says so (rs_part.may_wake) */
     rs_links gathered;          /* for the backend, until the next look */

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RS_EACH_ACCEPT_QUEUE(machine, queue) RS_EACH_LINKED(&(machine)->accept_queues->all, rs_accept_queue, link, queue)
+#define RS_EACH_ACCEPT_QUEUE(machine, queue) RS_EACH_LINKED(&rs_accept_queues_in(machine)->all, rs_accept_queue, link, queue)
 
 static int64_t take_kept(rs_machine *machine, const rs_request *request);
 static void drop_kept(rs_machine *machine, int fd);
 
 bool rs_accept_queue_fits(const rs_machine *machine, int fd) {
-    bool own = rs_descriptor_kind(machine->descriptors, fd) == RS_FD_STREAM;
-    return machine->accept_queues->multishot && own && machine->accept_queues->len < machine->options.strands_max;
+    bool own = rs_descriptor_kind(rs_descriptors_in(machine), fd) == RS_FD_STREAM;
+    return rs_accept_queues_in(machine)->multishot && own && rs_accept_queues_in(machine)->len < machine->options.strands_max;
 }
 
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead) {
@@ -24,20 +24,20 @@ rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *req
     RS_CHECK(rs_accept_queue_fits(machine, request->fd));
     rs_accept_queue *queue = rs_alloc(sizeof(*queue));
     *queue = (rs_accept_queue){.request = *request, .ahead = ahead,
-                               .generation = rs_descriptor_generation(machine->descriptors, request->fd)};
-    rs_links_prepend(&machine->accept_queues->all, &queue->link);
-    machine->accept_queues->len++;
-    machine->ops->take_kept = take_kept;
-    machine->ops->drop_kept = drop_kept;
+                               .generation = rs_descriptor_generation(rs_descriptors_in(machine), request->fd)};
+    rs_links_prepend(&rs_accept_queues_in(machine)->all, &queue->link);
+    rs_accept_queues_in(machine)->len++;
+    rs_ops_in(machine)->take_kept = take_kept;
+    rs_ops_in(machine)->drop_kept = drop_kept;
     return queue;
 }
 
 static void free_accept_queue(rs_machine *machine, rs_accept_queue *queue) {
-    RS_ASSERT(!queue->op && queue->len == 0 && machine->accept_queues->len > 0);
-    rs_links_remove(&machine->accept_queues->all, &queue->link);
-    if (--machine->accept_queues->len == 0) {
-        machine->ops->take_kept = NULL;
-        machine->ops->drop_kept = NULL;
+    RS_ASSERT(!queue->op && queue->len == 0 && rs_accept_queues_in(machine)->len > 0);
+    rs_links_remove(&rs_accept_queues_in(machine)->all, &queue->link);
+    if (--rs_accept_queues_in(machine)->len == 0) {
+        rs_ops_in(machine)->take_kept = NULL;
+        rs_ops_in(machine)->drop_kept = NULL;
     }
     free(queue->results);
     free(queue);
@@ -108,7 +108,7 @@ static void give_way(rs_machine *machine, rs_op *op) {
 static const rs_op_owner accept_queue_owner = {.ended = ended, .brought = brought, .give_way = give_way};
 
 static void launch(rs_machine *machine, rs_accept_queue *queue) {
-    rs_op *op = rs_op_take(machine->ops, &queue->request);
+    rs_op *op = rs_op_take(rs_ops_in(machine), &queue->request);
     if (RS_UNLIKELY(!op)) {
         queue->error = RS_NO_MEMORY;
         return;
@@ -122,7 +122,7 @@ static void launch(rs_machine *machine, rs_accept_queue *queue) {
 
 bool rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
     RS_CHECK(!queue->left);
-    RS_CHECK(rs_descriptor_generation(machine->descriptors, queue->request.fd) == queue->generation);
+    RS_CHECK(rs_descriptor_generation(rs_descriptors_in(machine), queue->request.fd) == queue->generation);
     if (!queue->op) launch(machine, queue);
     return queue->op && queue->len == 0;
 }
@@ -139,7 +139,7 @@ bool rs_accept_queue_gives_way(const rs_accept_queue *queue) { return queue->sha
 
 bool rs_accept_queue_stop(rs_machine *machine, rs_accept_queue *queue) {
     if (!queue->op) return false;
-    rs_op *op = rs_op_find(machine->ops, queue->op);
+    rs_op *op = rs_op_find(rs_ops_in(machine), queue->op);
     RS_CHECK(op != NULL && op->context == queue);
     rs_op_cancel(machine, op, RS_WAKE_CANCEL);
     return queue->op != 0;
@@ -149,7 +149,7 @@ static void drop_results(rs_machine *machine, rs_accept_queue *queue) {
     while (queue->len > 0) {
         int fd = (int)rs_accept_queue_take(queue);
         RS_CHECK(fd >= 0);
-        rs_descriptor_forget(machine->descriptors, fd);
+        rs_descriptor_forget(rs_descriptors_in(machine), fd);
         rs_platform_of(machine)->discard(machine, fd);
     }
 }
@@ -158,14 +158,14 @@ void rs_accept_queue_close(rs_machine *machine, rs_accept_queue *queue) {
     RS_ASSERT(!queue->left && !queue->op && queue->waiters.len == 0);
     queue->left = true;
     if (queue->len == 0) free_accept_queue(machine, queue);
-    else if (rs_descriptor_generation(machine->descriptors, queue->request.fd) != queue->generation) {
+    else if (rs_descriptor_generation(rs_descriptors_in(machine), queue->request.fd) != queue->generation) {
         drop_results(machine, queue);
         free_accept_queue(machine, queue);
     }
 }
 
 static bool is_of(const rs_machine *machine, const rs_accept_queue *queue, int fd) {
-    return queue->request.fd == fd && rs_descriptor_generation(machine->descriptors, fd) == queue->generation;
+    return queue->request.fd == fd && rs_descriptor_generation(rs_descriptors_in(machine), fd) == queue->generation;
 }
 
 int64_t rs_accept_queue_take_any(rs_machine *machine, int fd) {
@@ -188,15 +188,15 @@ bool rs_accept_queue_has(const rs_machine *machine, int fd) {
 
 /* As if it were in the kernel's queue. */
 static int64_t take_kept(rs_machine *machine, const rs_request *request) {
-    RS_CHECK(machine->accept_queues->len > 0);
+    RS_CHECK(rs_accept_queues_in(machine)->len > 0);
     if (request->kind == RS_OP_ACCEPT) return rs_accept_queue_take_any(machine, request->fd);
     bool readable = request->kind == RS_OP_POLL && (request->poll.events & RS_POLL_IN) && rs_accept_queue_has(machine, request->fd);
     return readable ? RS_POLL_IN : -EAGAIN;
 }
 
 rs_accept_queue *rs_accept_queues_next(const rs_machine *machine, const rs_accept_queue *queue) {
-    if (!machine->accept_queues) return NULL; /* it has not opened */
-    return RS_LINKED(queue ? queue->link.next : machine->accept_queues->all.first, rs_accept_queue, link);
+    if (!rs_accept_queues_in(machine)) return NULL; /* it has not opened */
+    return RS_LINKED(queue ? queue->link.next : rs_accept_queues_in(machine)->all.first, rs_accept_queue, link);
 }
 
 static void drop_kept(rs_machine *machine, int fd) {
@@ -218,7 +218,7 @@ void rs_accept_queue_close_copies(rs_machine *machine) {
 /* --- the part --- */
 
 /* One op each. */
-static void open_accept_queues(rs_machine *machine) { machine->ops->slab.limit += machine->options.strands_max; }
+static void open_accept_queues(rs_machine *machine) { rs_ops_in(machine)->slab.limit += machine->options.strands_max; }
 
 static void forked(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
@@ -237,7 +237,7 @@ static void close_accept_queues(rs_machine *machine) {
         drop_results(machine, queue);
         free_accept_queue(machine, queue);
     }
-    RS_CHECK(machine->accept_queues->len == 0);
+    RS_CHECK(rs_accept_queues_in(machine)->len == 0);
 }
 
 const rs_part rs_accept_queues_part = {

@@ -2,7 +2,7 @@
 #ifndef RINGSPUN_ACCEPT_QUEUES_H
 #define RINGSPUN_ACCEPT_QUEUES_H
 
-#include "core/part.h"
+#include "core/machine.h"
 #include "ringspun/flow/accept_queue.h"
 
 struct rs_accept_queue {
@@ -26,5 +26,12 @@ typedef struct rs_accept_queues {
 } rs_accept_queues;
 
 extern const rs_part rs_accept_queues_part;
+
+/* Where it lies, from the machine on (engine.c). */
+extern const size_t rs_accept_queues_at;
+
+static inline rs_accept_queues *rs_accept_queues_in(const rs_machine *machine) {
+    return (rs_accept_queues *)((char *)machine + rs_accept_queues_at);
+}
 
 #endif

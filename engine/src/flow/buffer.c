@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-rs_pool *rs_pool_of(const rs_machine *machine) { return machine->pool; }
+rs_pool *rs_pool_of(const rs_machine *machine) { return rs_pool_in(machine); }
 
 static char *take(rs_pool *pool, size_t capacity) {
     RS_CHECK(capacity >= RS_BUFFER_PIECE && pool->len <= RS_POOL_MAX);
@@ -135,6 +135,6 @@ void rs_pool_free(rs_pool *pool) {
     while (pool->len > 0) free(pool->pieces[--pool->len]);
 }
 
-static void close_pool(rs_machine *machine) { rs_pool_free(machine->pool); }
+static void close_pool(rs_machine *machine) { rs_pool_free(rs_pool_in(machine)); }
 
 const rs_part rs_pool_part = {.close = close_pool};

@@ -221,7 +221,7 @@ static void stand_in_line(rs_channel *channel, rs_channel_waiter *waiter, rs_wai
     append(line_of(channel, waiter), waiter);
     rs_machine *machine = waiter->machine;
     if (!machine) return;
-    rs_links_prepend(&machine->channel_waiters->all, &waiter->of_machine);
+    rs_links_prepend(&rs_channel_waiters_in(machine)->all, &waiter->of_machine);
 }
 
 static rs_channel_answer push(rs_channel *channel, rs_machine *here, uint64_t value, rs_channel_waiter *waiter) {
@@ -362,7 +362,7 @@ void rs_channel_waiter_free(rs_channel_waiter *waiter) {
 }
 
 static void leave_machine(rs_channel_waiter *waiter) {
-    if (waiter->machine) rs_links_remove(&waiter->machine->channel_waiters->all, &waiter->of_machine);
+    if (waiter->machine) rs_links_remove(&rs_channel_waiters_in(waiter->machine)->all, &waiter->of_machine);
 }
 
 static bool is_in_line(const rs_channel_waiter *waiter) {
@@ -425,7 +425,7 @@ static rs_channel_waiter *last_given(const rs_channel_waiters *waiters) {
 
 /* No strand of it looks any more. */
 static void end_waiters(rs_machine *machine) {
-    RS_EACH_LINKED(&machine->channel_waiters->all, rs_channel_waiter, of_machine, waiter) {
+    RS_EACH_LINKED(&rs_channel_waiters_in(machine)->all, rs_channel_waiter, of_machine, waiter) {
         lock(waiter->channel);
         bool in_line = is_in_line(waiter);
         if (in_line) take_out(line_of(waiter->channel, waiter), waiter);
@@ -435,7 +435,7 @@ static void end_waiters(rs_machine *machine) {
         rs_channel_release(waiter->channel);
         rs_channel_waiter_free(waiter);
     }
-    for (rs_channel_waiter *waiter; (waiter = last_given(machine->channel_waiters));) {
+    for (rs_channel_waiter *waiter; (waiter = last_given(rs_channel_waiters_in(machine)));) {
         rs_channel *channel = waiter->channel;
         lock(channel);
         leave_served(channel, machine, waiter, false);
@@ -510,7 +510,7 @@ static void on_ready(rs_machine *machine, const rs_message *message) {
 
 static void forget_waiters(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
-    *machine->channel_waiters = (rs_channel_waiters){0};
+    *rs_channel_waiters_in(machine) = (rs_channel_waiters){0};
 }
 
 const rs_part rs_channel_waiters_part = {

@@ -2,7 +2,7 @@
 #ifndef RINGSPUN_CHANNELS_H
 #define RINGSPUN_CHANNELS_H
 
-#include "core/part.h"
+#include "core/machine.h"
 #include "ringspun/flow/channel.h"
 
 #include <pthread.h>
@@ -31,6 +31,13 @@ typedef struct { rs_links waiters; uint32_t len; } rs_channel_line;
 typedef struct rs_channel_waiters { rs_links all; } rs_channel_waiters;
 
 extern const rs_part rs_channel_waiters_part;
+
+/* Where it lies, from the machine on (engine.c). */
+extern const size_t rs_channel_waiters_at;
+
+static inline rs_channel_waiters *rs_channel_waiters_in(const rs_machine *machine) {
+    return (rs_channel_waiters *)((char *)machine + rs_channel_waiters_at);
+}
 
 struct rs_channel {
     pthread_mutex_t lock;       /* of all that follows */

@@ -2,7 +2,7 @@
 #ifndef RINGSPUN_POOL_H
 #define RINGSPUN_POOL_H
 
-#include "core/part.h"
+#include "core/machine.h"
 #include "ringspun/flow/buffer.h"
 
 /* Free pieces that are kept, a megabyte of them. */
@@ -15,6 +15,13 @@ struct rs_pool {
 };
 
 extern const rs_part rs_pool_part;
+
+/* Where it lies, from the machine on (engine.c). */
+extern const size_t rs_pool_at;
+
+static inline rs_pool *rs_pool_in(const rs_machine *machine) {
+    return (rs_pool *)((char *)machine + rs_pool_at);
+}
 
 void rs_pool_free(rs_pool *pool);
 

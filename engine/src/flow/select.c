@@ -8,10 +8,10 @@
 
 void rs_selector_open(rs_machine *machine, rs_selector *selector) {
     *selector = (rs_selector){.machine = machine};
-    rs_links_prepend(&machine->selectors->all, &selector->link);
+    rs_links_prepend(&rs_selectors_in(machine)->all, &selector->link);
 }
 
-rs_selector *rs_selectors_any(const rs_machine *machine) { return RS_LINKED(machine->selectors->all.first, rs_selector, link); }
+rs_selector *rs_selectors_any(const rs_machine *machine) { return RS_LINKED(rs_selectors_in(machine)->all.first, rs_selector, link); }
 
 static void append_ready(rs_watch *watch) {
     RS_CHECK(!watch->ready);
@@ -46,7 +46,7 @@ rs_watch *rs_selector_next(rs_selector *selector) {
 
 void rs_selector_shuffle(rs_selector *selector) {
     if (selector->ready_len < 2) return;
-    uint64_t *random = &selector->machine->selectors->random;
+    uint64_t *random = &rs_selectors_in(selector->machine)->random;
     RS_CHECK(*random != 0);
     *random ^= *random << 13;
     *random ^= *random >> 7;
@@ -68,7 +68,7 @@ static rs_watch *newest_watch(const rs_selector *selector) { return RS_LINKED(se
 
 /* Its end is nobody's news from now on. */
 static rs_op *disown_op(rs_machine *machine, rs_watch *watch) {
-    rs_op *op = watch->op ? rs_op_find(machine->ops, watch->op) : NULL;
+    rs_op *op = watch->op ? rs_op_find(rs_ops_in(machine), watch->op) : NULL;
     watch->op = 0;
     if (!op) return NULL;
     RS_CHECK(op->context == watch && machine->unawaited > 0 && watch->selector->ops > 0);
@@ -96,7 +96,7 @@ void rs_watch_close(rs_watch *watch) {
 
 static void leave_machine(rs_selector *selector) {
     RS_ASSERT(rs_links_empty(&selector->watches) && selector->ready_len == 0);
-    rs_links_remove(&selector->machine->selectors->all, &selector->link);
+    rs_links_remove(&rs_selectors_in(selector->machine)->all, &selector->link);
     selector->machine = NULL;
 }
 
@@ -112,14 +112,14 @@ void rs_selector_abandon(rs_selector *selector) {
     if (!selector->machine) return;
     for (rs_watch *watch; (watch = newest_watch(selector));) {
         leave_selector(watch);
-        if (disown_op(selector->machine, watch)) rs_gather(selector->machine, &selector->machine->selectors->unseen);
+        if (disown_op(selector->machine, watch)) rs_gather(selector->machine, &rs_selectors_in(selector->machine)->unseen);
     }
     RS_ASSERT(selector->ops == 0);
     leave_machine(selector);
 }
 
 uint32_t rs_end_orphan_ops(rs_machine *machine) {
-    rs_ungather(machine, &machine->selectors->unseen);
+    rs_ungather(machine, &rs_selectors_in(machine)->unseen);
     return rs_ops_end_orphans(machine);
 }
 
@@ -142,7 +142,7 @@ bool rs_watch_arm(rs_watch *watch, int fd, uint32_t events) {
     rs_machine *machine = watch->selector->machine;
     if (machine->unawaited >= RS_WATCH_OPS_MAX) return false;
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
-    rs_op *op = rs_op_take(machine->ops, &request);
+    rs_op *op = rs_op_take(rs_ops_in(machine), &request);
     if (RS_UNLIKELY(!op)) {
         watch->result = RS_NO_MEMORY;
         rs_watch_ready(watch);
@@ -200,20 +200,20 @@ void rs_watch_serve(rs_watch *watch) {
 /* --- the part --- */
 
 static void flush_orphans(rs_machine *machine, rs_gathered *gathered) {
-    RS_CHECK(gathered == &machine->selectors->unseen);
+    RS_CHECK(gathered == &rs_selectors_in(machine)->unseen);
     rs_end_orphan_ops(machine);
 }
 
 static void open_selectors(rs_machine *machine) {
-    machine->selectors->unseen.flush = flush_orphans;
-    machine->ops->slab.limit += RS_WATCH_OPS_MAX;
-    machine->selectors->random = machine->options.seed ^ 0x9e3779b97f4a7c15u;
-    if (machine->selectors->random == 0) machine->selectors->random = 1;
+    rs_selectors_in(machine)->unseen.flush = flush_orphans;
+    rs_ops_in(machine)->slab.limit += RS_WATCH_OPS_MAX;
+    rs_selectors_in(machine)->random = machine->options.seed ^ 0x9e3779b97f4a7c15u;
+    if (rs_selectors_in(machine)->random == 0) rs_selectors_in(machine)->random = 1;
 }
 
 /* In a selector in which nobody waits right now an op wakes nobody. */
 static bool wait_for_ops(const rs_machine *machine) {
-    RS_EACH_LINKED(&machine->selectors->all, const rs_selector, link, selector) {
+    RS_EACH_LINKED(&rs_selectors_in(machine)->all, const rs_selector, link, selector) {
         RS_CHECK(selector->machine == machine);
         if (selector->ops > 0 && selector->waiters.len > 0) return true;
     }
@@ -224,8 +224,8 @@ static bool wait_for_ops(const rs_machine *machine) {
  * looked at. */
 static void forked(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
-    rs_ungather(machine, &machine->selectors->unseen);
-    RS_EACH_LINKED(&machine->selectors->all, rs_selector, link, selector) {
+    rs_ungather(machine, &rs_selectors_in(machine)->unseen);
+    RS_EACH_LINKED(&rs_selectors_in(machine)->all, rs_selector, link, selector) {
         RS_CHECK(selector->machine == machine);
         selector->waiters = (rs_list){0};
         selector->ops = 0;
@@ -240,7 +240,7 @@ static void forked(rs_machine *machine, const rs_strand *survivor) {
 }
 
 static void close_selectors(rs_machine *machine) {
-    RS_EACH_LINKED(&machine->selectors->all, rs_selector, link, selector) {
+    RS_EACH_LINKED(&rs_selectors_in(machine)->all, rs_selector, link, selector) {
         for (rs_watch *watch; (watch = newest_watch(selector));) {
             watch->op = 0;
             leave_selector(watch);

@@ -2,7 +2,7 @@
 #ifndef RINGSPUN_SELECTORS_H
 #define RINGSPUN_SELECTORS_H
 
-#include "core/part.h"
+#include "core/machine.h"
 #include "ringspun/core/gathered.h"
 #include "ringspun/flow/select.h"
 
@@ -13,5 +13,12 @@ typedef struct rs_selectors {
 } rs_selectors;
 
 extern const rs_part rs_selectors_part;
+
+/* Where it lies, from the machine on (engine.c). */
+extern const size_t rs_selectors_at;
+
+static inline rs_selectors *rs_selectors_in(const rs_machine *machine) {
+    return (rs_selectors *)((char *)machine + rs_selectors_at);
+}
 
 #endif

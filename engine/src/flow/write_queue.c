@@ -1,5 +1,6 @@
 #include "ringspun/flow/write_queue.h"
 #include "core/machine.h"
+#include "flow/pool.h"
 #include "flow/write_queues.h"
 #include "ops/descriptors.h"
 #include "ops/op_life.h"
@@ -15,16 +16,16 @@ static void flush_gathered(rs_machine *machine, rs_gathered *gathered) {
 void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kind, int fd) {
     RS_CHECK(fd >= 0 && (kind == RS_OP_WRITE || kind == RS_OP_SEND));
     *queue = (rs_write_queue){.machine = machine, .kind = kind, .fd = fd, .gathered.flush = flush_gathered,
-                              .generation = rs_descriptor_generation(machine->descriptors, fd)};
-    rs_links_prepend(&machine->write_queues->all, &queue->link);
-    machine->ops->slab.limit++; /* for the one that it may have in flight */
+                              .generation = rs_descriptor_generation(rs_descriptors_in(machine), fd)};
+    rs_links_prepend(&rs_write_queues_in(machine)->all, &queue->link);
+    rs_ops_in(machine)->slab.limit++; /* for the one that it may have in flight */
 }
 
 static void drop_bytes(rs_write_queue *queue) {
     RS_CHECK(!queue->op);
     rs_ungather(queue->machine, &queue->gathered);
-    rs_buffer_clear(queue->machine->pool, &queue->filling);
-    rs_buffer_clear(queue->machine->pool, &queue->sending);
+    rs_buffer_clear(rs_pool_in(queue->machine), &queue->filling);
+    rs_buffer_clear(rs_pool_in(queue->machine), &queue->sending);
 }
 
 void rs_write_queue_close(rs_write_queue *queue) {
@@ -32,22 +33,22 @@ void rs_write_queue_close(rs_write_queue *queue) {
     if (!machine) return;
     RS_ASSERT(!queue->op && queue->waiters.len == 0);
     drop_bytes(queue);
-    rs_links_remove(&machine->write_queues->all, &queue->link);
-    machine->ops->slab.limit--;
+    rs_links_remove(&rs_write_queues_in(machine)->all, &queue->link);
+    rs_ops_in(machine)->slab.limit--;
     queue->machine = NULL;
 }
 
 /* The kernel may still read what the op sends, so that memory goes with the op. */
 static void leave_sending(rs_write_queue *queue, rs_op *op) {
     RS_CHECK(op->context == queue || rs_op_is_orphan(op));
-    char *bytes = rs_buffer_release(queue->machine->pool, &queue->sending);
+    char *bytes = rs_buffer_release(rs_pool_in(queue->machine), &queue->sending);
     RS_CHECK(op->request.owned == NULL);
     if (bytes) op->request.owned = bytes;
 }
 
 static void leave_op(rs_write_queue *queue) {
     rs_machine *machine = queue->machine;
-    rs_op *op = rs_op_find(machine->ops, queue->op);
+    rs_op *op = rs_op_find(rs_ops_in(machine), queue->op);
     queue->op = 0;
     if (!op) return;
     RS_CHECK(op->context == queue);
@@ -77,13 +78,13 @@ static void gather(rs_write_queue *queue) {
 bool rs_write_queue_reserve(rs_write_queue *queue, size_t len) {
     if (queue->error || len == 0) return true;
     RS_CHECK(queue->machine != NULL);
-    return rs_buffer_room(queue->machine->pool, &queue->filling, len) != NULL;
+    return rs_buffer_room(rs_pool_in(queue->machine), &queue->filling, len) != NULL;
 }
 
 int64_t rs_write_queue_put(rs_write_queue *queue, const void *bytes, size_t len) {
     if (queue->error) return queue->error;
     RS_CHECK(queue->machine != NULL);
-    if (!rs_buffer_put(queue->machine->pool, &queue->filling, bytes, len)) return RS_NO_MEMORY;
+    if (!rs_buffer_put(rs_pool_in(queue->machine), &queue->filling, bytes, len)) return RS_NO_MEMORY;
     queue->put += len;
     RS_CHECK(rs_write_queue_len(queue) <= queue->put);
     gather(queue);
@@ -98,7 +99,7 @@ static rs_request request_of(const rs_write_queue *queue) {
 
 static bool was_closed_here(const rs_write_queue *queue) {
     RS_CHECK(queue->machine != NULL);
-    return rs_descriptor_generation(queue->machine->descriptors, queue->fd) != queue->generation;
+    return rs_descriptor_generation(rs_descriptors_in(queue->machine), queue->fd) != queue->generation;
 }
 
 bool rs_write_queue_is_gone(const rs_write_queue *queue) {
@@ -114,7 +115,7 @@ static void ended(rs_machine *machine, rs_op *op, int64_t result) {
         fail(queue, result == -ECANCELED ? -EBADF : result);
         return;
     }
-    if (!queue->pass) rs_buffer_clear(machine->pool, &queue->sending); /* else it may be handed over now */
+    if (!queue->pass) rs_buffer_clear(rs_pool_in(machine), &queue->sending); /* else it may be handed over now */
     gather(queue);
     rs_list_wake_all(machine, &queue->waiters, 0);
 }
@@ -126,7 +127,7 @@ static const rs_op_owner write_queue_owner = {.ended = ended, .is_gone = is_gone
 static void start_op(rs_write_queue *queue, const rs_request *request) {
     rs_machine *machine = queue->machine;
     RS_ASSERT(!queue->op && rs_buffer_len(&queue->sending) > 0);
-    rs_op *op = rs_op_take(machine->ops, request);
+    rs_op *op = rs_op_take(rs_ops_in(machine), request);
     if (RS_UNLIKELY(!op)) {
         fail(queue, RS_NO_MEMORY);
         return;
@@ -149,7 +150,7 @@ static int64_t send_directly(rs_write_queue *queue, rs_request *rest) {
     take_filling(queue);
     *rest = request_of(queue);
     int64_t result = rs_try(queue->machine, rest);
-    if (result > 0) rs_buffer_drop(queue->machine->pool, &queue->sending, (size_t)result);
+    if (result > 0) rs_buffer_drop(rs_pool_in(queue->machine), &queue->sending, (size_t)result);
     if (result < 0 && result != -EAGAIN) return result;
     *rest = request_of(queue);
     rest->options = RS_REQUEST_ALL;
@@ -167,7 +168,7 @@ static int64_t send_through(rs_write_queue *queue, rs_request *rest) {
         if (result == -EAGAIN) return 0;
         if (result < 0) return result;
         RS_CHECK(result > 0);
-        rs_buffer_drop(queue->machine->pool, sending, (size_t)result);
+        rs_buffer_drop(rs_pool_in(queue->machine), sending, (size_t)result);
     }
     return 0;
 }
@@ -190,15 +191,15 @@ void rs_write_queue_flush(rs_write_queue *queue) {
 
 bool rs_write_queue_stop(rs_write_queue *queue) {
     if (!queue->op) return false;
-    rs_op *op = rs_op_find(queue->machine->ops, queue->op);
+    rs_op *op = rs_op_find(rs_ops_in(queue->machine), queue->op);
     RS_CHECK(op != NULL && op->context == queue);
     rs_op_cancel(queue->machine, op, RS_WAKE_CANCEL);
     return queue->op != 0;
 }
 
 rs_write_queue *rs_write_queues_next(const rs_machine *machine, const rs_write_queue *queue) {
-    if (!machine->write_queues) return NULL; /* it has not opened */
-    return RS_LINKED(queue ? queue->link.next : machine->write_queues->all.first, rs_write_queue, link);
+    if (!rs_write_queues_in(machine)) return NULL; /* it has not opened */
+    return RS_LINKED(queue ? queue->link.next : rs_write_queues_in(machine)->all.first, rs_write_queue, link);
 }
 
 /* --- the part --- */
@@ -206,7 +207,7 @@ rs_write_queue *rs_write_queues_next(const rs_machine *machine, const rs_write_q
 /* What lies here is the parent's to send. */
 static void forked(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
-    RS_EACH_LINKED(&machine->write_queues->all, rs_write_queue, link, queue) {
+    RS_EACH_LINKED(&rs_write_queues_in(machine)->all, rs_write_queue, link, queue) {
         RS_CHECK(queue->machine == machine);
         queue->op = 0;
         queue->waiters = (rs_list){0};
@@ -216,10 +217,10 @@ static void forked(rs_machine *machine, const rs_strand *survivor) {
 
 /* Not a word to the binding: this may be the collector, and its objects gone. */
 static void close_write_queues(rs_machine *machine) {
-    RS_EACH_LINKED(&machine->write_queues->all, rs_write_queue, link, queue) {
+    RS_EACH_LINKED(&rs_write_queues_in(machine)->all, rs_write_queue, link, queue) {
         RS_CHECK(queue->machine == machine);
         if (was_closed_here(queue)) queue->error = -EBADF;
-        rs_op *op = queue->op ? rs_op_find(machine->ops, queue->op) : NULL;
+        rs_op *op = queue->op ? rs_op_find(rs_ops_in(machine), queue->op) : NULL;
         if (op && op->in_doubt) leave_sending(queue, op);
         queue->op = 0;
         queue->waiters = (rs_list){0};

@@ -92,10 +92,10 @@ uint64_t rs_descriptor_identity(int fd) {
 }
 
 void rs_socket_made(rs_machine *machine, int fd, int family, int type) {
-    if (!rs_descriptors_reserve(machine->descriptors, fd)) return;
-    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
+    if (!rs_descriptors_reserve(rs_descriptors_in(machine), fd)) return;
+    rs_descriptor *descriptor = rs_descriptor_get(rs_descriptors_in(machine), fd);
     RS_CHECK(descriptor->kind == RS_FD_STREAM && descriptor->socket);
     bool tcp = family == AF_INET || family == AF_INET6;
     descriptor->bytes = (type & RS_SOCK_TYPE) == SOCK_STREAM;
-    descriptor->reports_more = descriptor->bytes && (tcp || (family == AF_UNIX && machine->descriptors->unix_reports_more));
+    descriptor->reports_more = descriptor->bytes && (tcp || (family == AF_UNIX && rs_descriptors_in(machine)->unix_reports_more));
 }

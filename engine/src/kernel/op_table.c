@@ -119,7 +119,7 @@ static int64_t socket_write(int fd, const transfer *t) {
 /* What one call is to write of it. A small part by itself would take a whole page of a pipe, so the one that is too long is
  * cut, where the copies that this takes are few. */
 static transfer bounded(const rs_machine *machine, int fd, const transfer *t, struct iovec copies[COPIES]) {
-    if (RS_LIKELY(t->bytes <= ONE_CALL_MAX) || !rs_descriptor_carries_bytes(machine->descriptors, fd)) return *t;
+    if (RS_LIKELY(t->bytes <= ONE_CALL_MAX) || !rs_descriptor_carries_bytes(rs_descriptors_in(machine), fd)) return *t;
     transfer part = {t->parts, 0, t->offset, 0};
     while (part.bytes + t->parts[part.count].iov_len <= ONE_CALL_MAX) part.bytes += t->parts[part.count++].iov_len;
     RS_CHECK(part.count < t->count);
@@ -131,8 +131,8 @@ static transfer bounded(const rs_machine *machine, int fd, const transfer *t, st
 
 /* -ENOTSOCK: it is our socket no more, and the hint is gone. */
 static inline int64_t try_stream(rs_machine *machine, int fd, const transfer *t, bool writes) {
-    RS_CHECK(rs_descriptor_kind(machine->descriptors, fd) == RS_FD_STREAM);
-    rs_descriptor *descriptor = &machine->descriptors->table[fd];
+    RS_CHECK(rs_descriptor_kind(rs_descriptors_in(machine), fd) == RS_FD_STREAM);
+    rs_descriptor *descriptor = &rs_descriptors_in(machine)->table[fd];
     /* Nothing to transfer never waits, and a place in a stream is refused; recv(2) answers neither as read(2) does. */
     if (!descriptor->socket || t->bytes == 0 || t->offset >= 0) return writes ? plain_write(fd, t) : plain_read(fd, t);
     int64_t result = writes ? socket_write(fd, t) : socket_read(fd, t);
@@ -145,7 +145,7 @@ static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
     struct iovec single;
     transfer t = transfer_of(request, &single);
     int64_t result;
-    rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, request->fd);
+    rs_fd_kind kind = rs_descriptor_kind(rs_descriptors_in(machine), request->fd);
     if (RS_LIKELY(kind == RS_FD_STREAM)) {
         result = try_stream(machine, request->fd, &t, false);
         if (RS_LIKELY(result != -ENOTSOCK)) return result;
@@ -220,7 +220,7 @@ static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
     struct iovec single;
     transfer t = transfer_of(request, &single);
     struct iovec copies[COPIES];
-    rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, request->fd);
+    rs_fd_kind kind = rs_descriptor_kind(rs_descriptors_in(machine), request->fd);
     if (RS_LIKELY(kind == RS_FD_STREAM)) {
         transfer part;
         bool large = t.bytes > ONE_CALL_MAX;
@@ -273,7 +273,7 @@ static int64_t attempt_send(rs_machine *machine, const rs_request *request) {
     int64_t result;
     int flags = (int)request->transfer.flags | MSG_DONTWAIT | MSG_NOSIGNAL;
     size_t len = request->transfer.len;
-    if (RS_UNLIKELY(len > ONE_CALL_MAX) && rs_descriptor_carries_bytes(machine->descriptors, request->fd)) len = ONE_CALL_MAX;
+    if (RS_UNLIKELY(len > ONE_CALL_MAX) && rs_descriptor_carries_bytes(rs_descriptors_in(machine), request->fd)) len = ONE_CALL_MAX;
     RETRY(result, send(request->fd, request->transfer.address, len, flags));
     return result;
 }
@@ -462,7 +462,7 @@ static int64_t attempt_getsockopt(rs_machine *machine, const rs_request *request
 }
 
 static void note_stream(rs_machine *machine, int fd, bool socket) {
-    rs_descriptor_note(machine->descriptors, fd, RS_FD_STREAM, socket);
+    rs_descriptor_note(rs_descriptors_in(machine), fd, RS_FD_STREAM, socket);
 }
 
 static int64_t attempt_pipe(rs_machine *machine, const rs_request *request) {

@@ -16,8 +16,8 @@ static void note_made(rs_machine *machine, const rs_request *request, int fd) {
     uint8_t makes = rs_request_traits(request)->makes;
     RS_CHECK(makes != RS_MAKES_NOTHING && makes != RS_MAKES_PAIR);
     bool file = makes == RS_MAKES_FILE;
-    rs_descriptor_note(machine->descriptors, fd, file ? rs_descriptor_classify(fd) : RS_FD_STREAM, !file);
-    if (makes == RS_MAKES_ACCEPTED) rs_descriptor_copy_sort(machine->descriptors, fd, request->fd);
+    rs_descriptor_note(rs_descriptors_in(machine), fd, file ? rs_descriptor_classify(fd) : RS_FD_STREAM, !file);
+    if (makes == RS_MAKES_ACCEPTED) rs_descriptor_copy_sort(rs_descriptors_in(machine), fd, request->fd);
     if (makes == RS_MAKES_SOCKET) rs_socket_made(machine, fd, request->socket.family, request->socket.type);
 }
 

@@ -1,5 +1,6 @@
 #include "ringspun/kernel/splice.h"
 #include "core/machine.h"
+#include "ops/descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +8,7 @@
 #include <unistd.h>
 
 rs_splice_sort rs_splice_sort_of(rs_machine *machine, int fd) {
-    if (rs_is_simulated(machine) || rs_descriptor_kind(machine->descriptors, fd) == RS_FD_STREAM) return RS_SPLICE_AT_ONCE;
+    if (rs_is_simulated(machine) || rs_descriptor_kind(rs_descriptors_in(machine), fd) == RS_FD_STREAM) return RS_SPLICE_AT_ONCE;
     struct stat st;
     if (fstat(fd, &st) != 0 || S_ISFIFO(st.st_mode)) return RS_SPLICE_AT_ONCE; /* the call itself says what is wrong */
     if (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)) return RS_SPLICE_FILE;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-rs_descriptors *rs_descriptors_of(const rs_machine *machine) { return machine->descriptors; }
+rs_descriptors *rs_descriptors_of(const rs_machine *machine) { return rs_descriptors_in(machine); }
 
 void rs_descriptors_free(rs_descriptors *descriptors) {
     RS_CHECK(descriptors->owing <= descriptors->capacity);
@@ -112,14 +112,14 @@ void rs_descriptor_restore(rs_descriptors *descriptors, int fd, rs_fd_kind kind,
 
 /* --- the part --- */
 
-static void close_table(rs_machine *machine) { rs_descriptors_free(machine->descriptors); }
+static void close_table(rs_machine *machine) { rs_descriptors_free(rs_descriptors_in(machine)); }
 
 static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
-    machine->descriptors->owing = 0;
-    machine->descriptors->closers = (rs_list){0};
-    for (uint32_t fd = 0; fd < machine->descriptors->capacity; fd++) {
-        rs_descriptor *descriptor = &machine->descriptors->table[fd];
+    rs_descriptors_in(machine)->owing = 0;
+    rs_descriptors_in(machine)->closers = (rs_list){0};
+    for (uint32_t fd = 0; fd < rs_descriptors_in(machine)->capacity; fd++) {
+        rs_descriptor *descriptor = &rs_descriptors_in(machine)->table[fd];
         *descriptor = (rs_descriptor){
             .kind = descriptor->kind, .socket = descriptor->socket, .bytes = descriptor->bytes,
             .reports_more = descriptor->reports_more, .generation = descriptor->generation};

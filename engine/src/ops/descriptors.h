@@ -2,7 +2,7 @@
 #ifndef RINGSPUN_DESCRIPTORS_H
 #define RINGSPUN_DESCRIPTORS_H
 
-#include "core/part.h"
+#include "core/machine.h"
 #include "ops/ops.h"
 #include "ringspun/ops/descriptor.h"
 
@@ -31,6 +31,13 @@ struct rs_descriptors {
 };
 
 extern const rs_part rs_descriptors_part;
+
+/* Where it lies, from the machine on (engine.c). */
+extern const size_t rs_descriptors_at;
+
+static inline rs_descriptors *rs_descriptors_in(const rs_machine *machine) {
+    return (rs_descriptors *)((char *)machine + rs_descriptors_at);
+}
 
 void rs_descriptors_free(rs_descriptors *descriptors);
 

@@ -11,7 +11,7 @@ const rs_request *rs_op_request(const rs_op *op) { return &op->request; }
 int64_t rs_op_result(const rs_op *op) { return op->result; }
 bool rs_op_was_closed(const rs_op *op) { return op->closing && op->result == -EBADF; }
 
-const rs_ops *rs_ops_of(const rs_machine *machine) { return machine->ops; }
+const rs_ops *rs_ops_of(const rs_machine *machine) { return rs_ops_in(machine); }
 
 void rs_ops_init(rs_ops *ops, uint32_t limit) {
     *ops = (rs_ops){0};

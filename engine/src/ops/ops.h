@@ -2,7 +2,7 @@
 #ifndef RINGSPUN_OPS_H
 #define RINGSPUN_OPS_H
 
-#include "core/part.h"
+#include "core/machine.h"
 #include "ringspun/core/slab.h"
 #include "ops/untried.h"
 #include "ops/op.h"
@@ -28,6 +28,13 @@ struct rs_ops {
 };
 
 extern const rs_part rs_ops_part;
+
+/* Where it lies, from the machine on (engine.c). */
+extern const size_t rs_ops_at;
+
+static inline rs_ops *rs_ops_in(const rs_machine *machine) {
+    return (rs_ops *)((char *)machine + rs_ops_at);
+}
 
 void rs_ops_init(rs_ops *ops, uint32_t limit);
 /* The slab stays where an op in it is in doubt: it says what that one keeps. */

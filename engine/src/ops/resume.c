@@ -16,7 +16,7 @@ static bool is_open(const rs_machine *machine, const rs_strand *strand) {
     }
     if (strand->state != RS_STRAND_PARKED) return false;
     if (strand->wait != RS_WAIT_OP) return true;
-    rs_wake_kind cancel = rs_op_at(machine->ops, strand->op)->cancel;
+    rs_wake_kind cancel = rs_op_at(rs_ops_in(machine), strand->op)->cancel;
     return cancel == RS_WAKE_VALUE || cancel == RS_WAKE_TIMEOUT;
 }
 

@@ -11,7 +11,7 @@
 #define SPARE_CAPACITY_MAX 4096u
 
 rs_batch *rs_batch_open(const rs_machine *machine, const rs_scope *scope) {
-    rs_batch *batch = RS_LINKED(machine->batches->all.first, rs_batch, link);
+    rs_batch *batch = RS_LINKED(rs_batches_in(machine)->all.first, rs_batch, link);
     if (!batch || batch->closed || batch->at > 0) return NULL;
     const rs_strand *last = rs_run_last(&machine->strands);
     if (!last || rs_strand_id(last) != batch->strand || last->state != RS_STRAND_NEW) return NULL;
@@ -19,7 +19,7 @@ rs_batch *rs_batch_open(const rs_machine *machine, const rs_scope *scope) {
 }
 
 bool rs_batch_reserve(rs_machine *machine, uint32_t start_size) {
-    rs_batches *batches = machine->batches;
+    rs_batches *batches = rs_batches_in(machine);
     RS_CHECK(start_size > 0);
     if (RS_UNLIKELY(!batches->spare)) batches->spare = rs_try_alloc(sizeof(rs_batch));
     rs_batch *batch = batches->spare;
@@ -41,7 +41,7 @@ static void give(rs_strand *strand, rs_batch *batch) {
 }
 
 rs_strand *rs_batch_spawn(rs_machine *machine, rs_scope *scope, void *user) {
-    rs_batches *batches = machine->batches;
+    rs_batches *batches = rs_batches_in(machine);
     rs_batch *batch = batches->spare;
     RS_ASSERT(batch && batch->len == 0 && batch->capacity > 0); /* reserved */
     rs_strand *strand = rs_spawn(machine, scope, user);
@@ -68,7 +68,7 @@ static void free_batch(rs_batch *batch) {
 }
 
 void rs_batch_end(rs_machine *machine, rs_strand *strand) {
-    rs_batches *batches = machine->batches;
+    rs_batches *batches = rs_batches_in(machine);
     rs_batch *batch = strand->batch;
     RS_CHECK(batch->at == batch->len);
     strand->batch = NULL;
@@ -109,14 +109,13 @@ rs_strand *rs_batch_hand_over_in_place(rs_machine *machine, rs_strand *strand, v
 }
 
 void rs_batches_each(const rs_machine *machine, void (*visit)(const void *start)) {
-    if (!machine->batches) return;
-    RS_EACH_LINKED(&machine->batches->all, rs_batch, link, batch) {
+    RS_EACH_LINKED(&rs_batches_in(machine)->all, rs_batch, link, batch) {
         for (uint32_t i = batch->at; i < batch->len; i++) visit(batch->starts + (size_t)batch->start_size * i);
     }
 }
 
 static void close(rs_machine *machine) {
-    rs_batches *batches = machine->batches;
+    rs_batches *batches = rs_batches_in(machine);
     RS_EACH_LINKED(&batches->all, rs_batch, link, batch) {
         rs_links_remove(&batches->all, &batch->link);
         free_batch(batch);

@@ -4,7 +4,6 @@
 #ifndef RINGSPUN_KNOWN_H
 #define RINGSPUN_KNOWN_H
 
-#include "ringspun/backend/backends.h"
 #include "ringspun/core/machine.h"
 #include "ringspun/core/trace_event.h"
 
@@ -12,7 +11,7 @@
 void *rs_user_of(const rs_machine *machine);
 
 /* Of rs_machine_open. */
-const rs_backend *rs_backend_of(const rs_machine *machine);
+const struct rs_backend *rs_backend_of(const rs_machine *machine);
 const rs_options *rs_options_of(const rs_machine *machine);
 
 /* Why the backend did not open, or what it lost, where it knows more than an errno; else it is empty. */

@@ -74,7 +74,7 @@ void uring_cancel_again(rs_machine *machine) {
         state->missed.len = 0;
         for (uint32_t i = 0; i < len; i++) {
             RS_CHECK(state->missed.len <= i);
-            rs_op *op = rs_op_find(machine->ops, state->missed.names[i]);
+            rs_op *op = rs_op_find(rs_ops_in(machine), state->missed.names[i]);
             if (!op) continue;
             RS_CHECK(uring_of(op)->cancel_missed);
             uring_of(op)->cancel_missed = false;

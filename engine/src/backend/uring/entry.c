@@ -210,8 +210,8 @@ static bool is_for_socket(const rs_machine *machine, const rs_request *request) 
     const rs_op_traits *traits = rs_request_traits(request);
     bool plain = traits->moves == RS_MOVES_MEMORY && traits->memory == RS_MEMORY_BUFFER;
     if (!plain || request->transfer.len == 0 || request->transfer.offset >= 0) return false;
-    RS_CHECK((uint32_t)request->fd < machine->descriptors->capacity);
-    return machine->descriptors->table[request->fd].socket;
+    RS_CHECK((uint32_t)request->fd < rs_descriptors_in(machine)->capacity);
+    return rs_descriptors_in(machine)->table[request->fd].socket;
 }
 
 static bool sends(rs_machine *machine, const rs_op *op) {
@@ -221,7 +221,7 @@ static bool sends(rs_machine *machine, const rs_op *op) {
 
 rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op) {
     RS_CHECK(op->request.fd >= 0);
-    rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, op->request.fd);
+    rs_fd_kind kind = rs_descriptor_kind(rs_descriptors_in(machine), op->request.fd);
     return kind == RS_FD_UNKNOWN ? rs_descriptor_classify(op->request.fd) : kind;
 }
 

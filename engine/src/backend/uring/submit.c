@@ -40,7 +40,7 @@ static void give_up_side(rs_machine *machine, rs_op *op) {
     uint32_t side = rs_op_kinds[op->request.kind].side;
     RS_CHECK(side == RS_SIDE_READ || side == RS_SIDE_WRITE);
     for (uint32_t link = op->next; link;) {
-        rs_op *other = rs_op_at(machine->ops, link - 1);
+        rs_op *other = rs_op_at(rs_ops_in(machine), link - 1);
         link = other->next;
         if (!uring_of(other)->waits_behind || rs_op_kinds[other->request.kind].side != side) continue;
         RS_CHECK(!uring_of(other)->has_side);
@@ -49,7 +49,7 @@ static void give_up_side(rs_machine *machine, rs_op *op) {
         machine->attention = true;
         return;
     }
-    uring_descriptor *known = known_of(rs_descriptor_get(machine->descriptors, op->request.fd));
+    uring_descriptor *known = known_of(rs_descriptor_get(rs_descriptors_in(machine), op->request.fd));
     RS_CHECK(known->sides & (1u << side));
     known->sides &= ~(1u << side);
 }
@@ -65,7 +65,7 @@ void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
 }
 
 static bool is_own(rs_machine *machine, int fd) {
-    return fd < 0 || rs_descriptor_kind(machine->descriptors, fd) != RS_FD_UNKNOWN;
+    return fd < 0 || rs_descriptor_kind(rs_descriptors_in(machine), fd) != RS_FD_UNKNOWN;
 }
 
 bool uring_fill_entry(rs_machine *machine, rs_op *op) {
@@ -101,14 +101,14 @@ void uring_submit(rs_machine *machine, rs_op *op) {
  * for each side at a time. https://github.com/torvalds/linux/blob/v6.18/kernel/sched/wait.c (add_wait_queue) */
 static uint32_t side_of(rs_machine *machine, const rs_op *op) {
     const rs_request *request = &op->request;
-    bool stream = request->fd >= 0 && rs_descriptor_kind(machine->descriptors, request->fd) == RS_FD_STREAM;
+    bool stream = request->fd >= 0 && rs_descriptor_kind(rs_descriptors_in(machine), request->fd) == RS_FD_STREAM;
     uint32_t side = rs_op_kinds[request->kind].side;
     return stream && (side == RS_SIDE_READ || side == RS_SIDE_WRITE) ? side : RS_SIDE_NONE;
 }
 
 static void ask_for_side(rs_machine *machine, rs_descriptor *descriptor) {
     for (uint32_t link = descriptor->first; link;) {
-        rs_op *op = rs_op_at(machine->ops, link - 1);
+        rs_op *op = rs_op_at(rs_ops_in(machine), link - 1);
         link = op->next;
         RS_CHECK(op->state == RS_OP_SUBMITTED);
         if (rs_op_lasts(op) && op->cancel == RS_WAKE_VALUE) op->owner->give_way(machine, op);
@@ -119,7 +119,7 @@ static bool must_wait_behind(rs_machine *machine, rs_op *op) {
     RS_CHECK(!uring_of(op)->waits_behind && !uring_of(op)->has_side);
     uint32_t side = side_of(machine, op);
     if (side == RS_SIDE_NONE) return false;
-    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, op->request.fd);
+    rs_descriptor *descriptor = rs_descriptor_get(rs_descriptors_in(machine), op->request.fd);
     uint32_t *sides = &known_of(descriptor)->sides;
     bool taken = *sides & (1u << side);
     *sides |= 1u << side;
@@ -143,8 +143,8 @@ static bool has_pool(uring_state *state) {
 /* What does not fit into one of the pool's buffers comes in two parts. */
 static bool may_come_in_parts(rs_machine *machine, const rs_op *op) {
     if (op->request.transfer.len <= URING_POOL_BUFFER) return true;
-    RS_CHECK((uint32_t)op->request.fd < machine->descriptors->capacity);
-    const rs_descriptor *descriptor = &machine->descriptors->table[op->request.fd];
+    RS_CHECK((uint32_t)op->request.fd < rs_descriptors_in(machine)->capacity);
+    const rs_descriptor *descriptor = &rs_descriptors_in(machine)->table[op->request.fd];
     return descriptor->kind == RS_FD_STREAM && (descriptor->bytes || !descriptor->socket);
 }
 

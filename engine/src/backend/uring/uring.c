@@ -71,9 +71,9 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     if (lacks_streams(state)) return refuse(machine, state, -EOPNOTSUPP, "a ring's operation for streams");
     /* These came with the same Linux, 5.19, and cannot be asked after: https://man7.org/linux/man-pages/man2/io_uring_enter.2.html
      * (IORING_OP_SOCKET, IORING_RECVSEND_POLL_FIRST) and https://man7.org/linux/man-pages/man3/io_uring_prep_accept.3.html */
-    state->poll_first = machine->accept_queues->multishot = state->supported[URING_OP_SOCKET];
+    state->poll_first = rs_accept_queues_in(machine)->multishot = state->supported[URING_OP_SOCKET];
     uring_limit_workers(machine, state);
-    machine->descriptors->unix_reports_more = uring_reports_more_of_unix();
+    rs_descriptors_in(machine)->unix_reports_more = uring_reports_more_of_unix();
     error = open_wake(state);
     if (error) return refuse(machine, state, error, "eventfd");
     state->is_open = true;
@@ -169,7 +169,7 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
         return do_without_pool(op, result);
     } else if (*result == -ENOTSOCK && (way->by_recv || way->by_send)) {
         way->by_recv = way->by_send = way->poll_first = false;
-        rs_descriptor_forget(machine->descriptors, op->request.fd);
+        rs_descriptor_forget(rs_descriptors_in(machine), op->request.fd);
         return false;
     } else if (*result == -EAGAIN && (side == RS_SIDE_READ || side == RS_SIDE_WRITE)) {
         uring_choose_readiness(op); /* nothing that the kernel can wait for in our place */
@@ -188,10 +188,10 @@ static bool is_reported_by_socket(const rs_op *op) {
 }
 
 static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint32_t flags) {
-    RS_CHECK(op->request.fd < 0 || (uint32_t)op->request.fd < machine->descriptors->capacity);
+    RS_CHECK(op->request.fd < 0 || (uint32_t)op->request.fd < rs_descriptors_in(machine)->capacity);
     if (!rs_request_takes_stream(&op->request)) return;
-    rs_descriptor *descriptor = &machine->descriptors->table[op->request.fd];
-    rs_descriptor_was_read(machine->descriptors, op->request.fd, op->request.transfer.len, result);
+    rs_descriptor *descriptor = &rs_descriptors_in(machine)->table[op->request.fd];
+    rs_descriptor_was_read(rs_descriptors_in(machine), op->request.fd, op->request.transfer.len, result);
     if (flags & URING_CQE_SOCK_NONEMPTY) descriptor->drained = false;
     else if (descriptor->reports_more && is_reported_by_socket(op)) descriptor->drained = result > 0;
 }
@@ -314,7 +314,7 @@ static void serve_line(rs_machine *machine) {
     rs_op_line *line = &uring_state_of(machine)->line;
     uint32_t len = line->len, served = 0;
     for (; served < len; served++) {
-        rs_op *op = rs_op_find(machine->ops, line->names[served]);
+        rs_op *op = rs_op_find(rs_ops_in(machine), line->names[served]);
         if (op && !serve(machine, op)) break;
     }
     rs_op_line_drop(line, served);
@@ -323,7 +323,7 @@ static void serve_line(rs_machine *machine) {
 static void serve_next_on_side(rs_machine *machine) {
     rs_op_line *next = &uring_state_of(machine)->next_on_side;
     for (uint32_t i = 0; i < next->len; i++) {
-        rs_op *op = rs_op_find(machine->ops, next->names[i]);
+        rs_op *op = rs_op_find(rs_ops_in(machine), next->names[i]);
         if (!op || !uring_of(op)->waits_behind) continue;
         RS_CHECK(uring_of(op)->has_side);
         uring_of(op)->waits_behind = false;
@@ -341,7 +341,7 @@ static void complete_backlog(rs_machine *machine) {
         uring_cqe cqe = state->backlog[state->backlog_served++];
         RS_CHECK(cqe.user_data != NAME_IGNORED && cqe.user_data != NAME_WAKE);
         bool of_cancel = cqe.user_data & NAME_CANCEL;
-        rs_op *op = rs_op_find(machine->ops, cqe.user_data & ~NAME_CANCEL);
+        rs_op *op = rs_op_find(rs_ops_in(machine), cqe.user_data & ~NAME_CANCEL);
         if (of_cancel) uring_note_cancel(machine, op, cqe.result);
         else if (op && uring_is_in_kernel(op)) complete(machine, op, &cqe);
         else machine->metrics.wakes_dropped++;
@@ -418,7 +418,7 @@ static void do_without_kernel(rs_machine *machine) {
         state->is_open = false;
     }
     RS_CHECK(state->lost < 0 && !state->is_open);
-    RS_EACH_OP(machine->ops, op) {
+    RS_EACH_OP(rs_ops_in(machine), op) {
         if (!is_nobodys(op)) continue;
         op->in_doubt = may_still_move(op);
         uring_finish(machine, op, rs_op_is_unwanted(op) ? -ECANCELED : RS_LOST);
@@ -503,7 +503,7 @@ static void drop_backlog(rs_machine *machine) {
     for (; state->backlog_served < state->backlog_len; state->backlog_served++) {
         uring_cqe cqe = state->backlog[state->backlog_served];
         if ((cqe.user_data & NAME_CANCEL) && uring_may_refuse(cqe.result)) state->cancel_refused = true;
-        rs_op *op = rs_op_find(machine->ops, cqe.user_data);
+        rs_op *op = rs_op_find(rs_ops_in(machine), cqe.user_data);
         if (!op) continue;
         bool made = rs_op_kinds[op->request.kind].effect == RS_EFFECT_DESCRIPTOR && !uring_of(op)->for_readiness;
         if (made && cqe.result >= 0) close(cqe.result);
@@ -515,7 +515,7 @@ static void drop_backlog(rs_machine *machine) {
 static uint32_t left_in_kernel(rs_machine *machine) {
     uint32_t count = 0;
     drop_backlog(machine);
-    RS_EACH_OP(machine->ops, op) count += uring_is_in_kernel(op);
+    RS_EACH_OP(rs_ops_in(machine), op) count += uring_is_in_kernel(op);
     return count;
 }
 
@@ -541,7 +541,7 @@ static void cancel_all(rs_machine *machine) {
 /* What is still in the kernel ends some time after the ring is closed:
  * https://github.com/torvalds/linux/blob/v6.18/io_uring/io_uring.c (io_ring_exit_work) */
 static void leave_in_doubt(rs_machine *machine) {
-    RS_EACH_OP(machine->ops, op) {
+    RS_EACH_OP(rs_ops_in(machine), op) {
         if (may_still_move(op)) op->in_doubt = true;
     }
 }
