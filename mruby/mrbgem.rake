@@ -25,12 +25,14 @@ MRuby::Gem::Specification.new("mruby-ringspun") do |spec|
     cc.flags << "-O3"
   end
   cc.defines << "_GNU_SOURCE"
-  cc.include_paths << engine << File.expand_path("../engine/include", __dir__)
+  cc.include_paths << File.expand_path("../engine/include", __dir__)
+  engine_cc = cc.clone # what the binding does not see of the engine
+  engine_cc.include_paths << engine
   linker.libraries << "pthread"
   exts = [build.exts.object]
   # Symbols that are known before: mruby 3 can do without, and says whether it does.
   exts << build.exts.presym_preprocessed if !build.respond_to?(:presym_enabled?) || build.presym_enabled?
-  exts.each { |ext| cc.define_rules("#{build_dir}/engine", engine, ext) }
+  exts.each { |ext| engine_cc.define_rules("#{build_dir}/engine", engine, ext) }
   spec.objs += sources.map { |source| source.delete_suffix(".c").sub(engine, "#{build_dir}/engine") + build.exts.object }
   # mruby takes those in src/ itself, and not those in folders there: the rooms of the binding.
   spec.objs += Dir[File.join(__dir__, "src/*/**/*.c")].sort.map do |source|

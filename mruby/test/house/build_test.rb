@@ -20,7 +20,9 @@ class BuildTest < Minitest::Test
     },
     "MRuby::Build" => { gems: VERSIONS, exts: VERSIONS, presym_enabled?: %w[3.3] },
     "MRuby::Build::Exts" => { object: VERSIONS, presym_preprocessed: VERSIONS },
-    "MRuby::Command::Compiler" => { flags: VERSIONS, defines: VERSIONS, include_paths: VERSIONS, define_rules: VERSIONS },
+    "MRuby::Command::Compiler" => {
+      flags: VERSIONS, defines: VERSIONS, include_paths: VERSIONS, define_rules: VERSIONS, clone: VERSIONS
+    },
     "MRuby::Command::Linker" => { libraries: VERSIONS }
   }.freeze
 
@@ -116,8 +118,9 @@ class BuildTest < Minitest::Test
     record = ->(type, answers) { Recorded.new(type, version, called, answers) }
     exts = record.call("MRuby::Build::Exts", object: ".o", presym_preprocessed: ".pi")
     build = record.call("MRuby::Build", gems: [], exts: exts, presym_enabled?: true)
-    compiler = record.call("MRuby::Command::Compiler", flags: flags, defines: defines, include_paths: [],
-                                                       define_rules: ->(_, _, ext) { rules << ext })
+    answers = { flags: flags, defines: defines, include_paths: [], define_rules: ->(_, _, ext) { rules << ext } }
+    own = record.call("MRuby::Command::Compiler", answers)
+    compiler = record.call("MRuby::Command::Compiler", { **answers, clone: own })
     linker = record.call("MRuby::Command::Linker", libraries: [])
     spec = record.call("MRuby::Gem::Specification", build: build, cc: compiler, linker: linker, build_dir: "build", objs: [],
                                                     license: nil)

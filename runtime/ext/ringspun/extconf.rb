@@ -16,7 +16,7 @@ FOLDERS = %w[
 ].freeze
 
 use_our_flags
-$CPPFLAGS << " -I$(srcdir)/engine/include -I$(srcdir)/engine/src"
+$CPPFLAGS << " -I$(srcdir)/engine/include"
 $CPPFLAGS << " -DRS_CHECKED" if ENV["RINGSPUN_CHECKED"] || ENV["RINGSPUN_SANITIZE"] # RS_CHECK of the engine
 # Each function at the start of a cache line: else a switch costs 60 or 67 ns, by where the linker happens to put it.
 $CFLAGS << " -falign-functions=64"
@@ -31,4 +31,6 @@ compile_and_link_with(lto) if wants_lto && try_link("int main(void) { return 0; 
 have_func("rb_thread_lock_native_thread", "ruby/thread.h")
 
 headers = Dir.glob("engine/include/**/", base: __dir__).map { |folder| folder.delete_suffix("/") }
-create_rooms_makefile("ringspun/native", FOLDERS, warned: FOLDERS.grep(/binding/), headers:)
+# What a binding does not see of the engine.
+own = FOLDERS.grep(/engine/).to_h { |folder| [folder, "-I$(srcdir)/engine/src"] }
+create_rooms_makefile("ringspun/native", FOLDERS, warned: FOLDERS.grep(/binding/), headers:, own:)

@@ -38,7 +38,8 @@ end
 # @param folders [Array<String>] those of all rooms
 # @param warned [Array<String>] those that include Ruby's headers, for `make warnings`
 # @param headers [Array<String>] folders that have none but headers
-def create_rooms_makefile(target, folders, warned: folders, headers: [])
+# @param own [Hash{String => String}] flags of the compiler for a folder alone
+def create_rooms_makefile(target, folders, warned: folders, headers: [], own: {})
   $objs = objects_in(folders)
   $srcs = []
   # RubyGems builds in the sources' own folder, and leaves all objects there beside the two copies of the library that it
@@ -47,7 +48,7 @@ def create_rooms_makefile(target, folders, warned: folders, headers: [])
   $DLDFLAGS << " -Wl,--strip-debug" if for_a_gem
   create_makefile(target)
   File.open("Makefile", "a") do |makefile|
-    makefile.puts rules_of_rooms(folders, warned, headers)
+    makefile.puts rules_of_rooms(folders, warned, headers, own)
     # Comes last, when the library has been copied.
     makefile.puts "\ninstall:\n\t$(Q) $(RM) $(OBJS) $(DLLIB)" if for_a_gem
   end
@@ -55,14 +56,14 @@ end
 
 # mkmf knows one source folder. A pattern rule per folder is the whole addition. Every object depends on every
 # header: a full build takes seconds, and a stale object in an engine with shared structs takes an afternoon.
-def rules_of_rooms(folders, warned, headers)
+def rules_of_rooms(folders, warned, headers, own)
   compile = "$(Q) $(CC) $(INCFLAGS) $(CPPFLAGS) $(CFLAGS)"
   rules = folders.map do |folder|
     <<~MAKE
 
       #{object_prefix(folder)}-%.#{$OBJEXT}: $(srcdir)/#{folder}/%.c
       \t$(ECHO) compiling #{folder}/$(<F)
-      \t#{compile} $(COUTFLAG)$@ -c $(CSRCFLAG)$<
+      \t#{[compile, *own[folder]].join(" ")} $(COUTFLAG)$@ -c $(CSRCFLAG)$<
     MAKE
   end
   # A new Ruby deprecates what it has, and other compilers warn of more. With the flags of the build. A file at a time, for only

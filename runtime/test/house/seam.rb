@@ -5,10 +5,9 @@ require "fileutils"
 require "open3"
 require "tmpdir"
 
-# What the binding does to the engine's structs by itself instead of asking the engine: fields that it assigns, tables that it
-# looks into, slabs that it walks. A compiler finds the first two, for it knows of what type everything is: it gets a copy of the
-# headers in the engine's include/ in which all members are const, and those of slabs have another name. It does not get
-# the engine's src/.
+# What the binding assigns in those structs of the engine that it sees, instead of asking the engine. A compiler finds it, for it
+# knows of what type everything is: it gets a copy of the headers in the engine's include/ in which all members are const. It does
+# not get the engine's src/, in which all tables are: any compiler refuses a look into these.
 class Seam
   # @param folder [String] that has engine/ and binding/
   # @param flags [Array<String>] with which the binding compiles, but for the folders above
@@ -20,24 +19,12 @@ class Seam
   # @return [Hash{String => Array<String>}] by file, fields that it assigns, each as often as it does
   def assignments = by_file(READ_ONLY)
 
-  # @return [Hash{String => Array<String>}] by file, members of tables that it uses, each as often as it does
-  def looks_inside = by_file(NO_MEMBER)
-
-  # @return [Hash{String => Integer}] by file, loops that go from slot to slot
-  def walks
-    files = Dir.glob("binding/**/*.{c,h}", base: @folder).sort
-    counts = files.to_h { |name| [name, self.class.walks_in(File.read(File.join(@folder, name)))] }
-    counts.reject { |_, count| count.zero? }
-  end
-
   # What a caller fills in to tell the engine, or to make a world for it.
   REQUEST = %w[rs_request rs_transfer rs_vector rs_message_transfer rs_splice_transfer rs_socket_address rs_open_request
                rs_statx_request rs_wait_request rs_socket_request rs_option_request rs_path_request rs_room_request].freeze
   PLAIN = [*REQUEST, "rs_options", "rs_driver", "rs_sim_faults", "rs_message", "rs_turn_seen"].freeze
   MEMBERS = /(?<members>(?:[^{}]|(?<braces>\{(?:[^{}]|\g<braces>)*\}))*)/
   STRUCT = /^(?<head>typedef struct(?: \w+)? \{)#{MEMBERS}(?<tail>\} (?<name>\w+);)/
-  # How what is in a table is found, which only the engine's functions know. Other tables are of types that are incomplete here.
-  TABLES = { "rs_slab" => %w[chunks chunk_count chunk_capacity length first_free] }.freeze
   # What stands behind a brace is the name of a struct inside, of which the members are const.
   MEMBER = /(?<=[;{]|\A)[^;{}]+;/
 
@@ -50,13 +37,7 @@ class Seam
       head, members, tail, name = $~.values_at(:head, :members, :tail, :name)
       next all if PLAIN.include?(name)
 
-      "#{head}#{hidden(name, members).gsub(MEMBER) { |member| constant(member) }}#{tail}"
-    end
-  end
-
-  def self.hidden(name, members)
-    TABLES.fetch(name, []).reduce(members) do |text, member|
-      text.sub(/\b#{member}\b/, "hidden_#{member}") || raise(ArgumentError, "#{name} has no #{member} any more")
+      "#{head}#{members.gsub(MEMBER) { |member| constant(member) }}#{tail}"
     end
   end
 
@@ -68,12 +49,6 @@ class Seam
 
     member.gsub(/\*\s*(\w+)(?=\s*[,;\[])/, '*const \1')
   end
-
-  SLAB = /\bchunk_count\b|\bchunks\b|\bRS_SLAB_AT\b|\brs_slab_len\(|\brs_strand_at\(/
-  NESTED = /(?<round>\((?:[^()]|\g<round>)*\))\s*(?<body>(?<braces>\{(?:[^{}]|\g<braces>)*\})|[^;{}]*;)/
-  LOOP = /\b(?:for|while)\s*#{NESTED}/
-
-  def self.walks_in(code) = code.gsub(%r{/\*.*?\*/}m, "").to_enum(:scan, LOOP).count { $&.match?(SLAB) }
 
   private
 
@@ -112,11 +87,10 @@ class Seam
 
   WHERE = /\A(?:\.\/)?([^:]+):\d+:\d+: error: /
   READ_ONLY = /#{WHERE}(?:assignment|increment|decrement) of (?:read-only \w+|member) '([^']+)'/
-  NO_MEMBER = /#{WHERE}'[^']+'(?: {aka [^}]+})? has no member named '([^']+)'/
 
   # A header's are there for each file that includes it. One in a header of the engine's is its own, in an inline function.
   def by_file(form)
-    strange = errors.grep_v(READ_ONLY).grep_v(NO_MEMBER).first
+    strange = errors.grep_v(form).first
     raise ArgumentError, strange if strange
 
     pairs = errors.map { |error| error.delete_prefix("./") }.uniq.filter_map { |error| error.match(form)&.captures }

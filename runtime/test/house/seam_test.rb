@@ -4,8 +4,8 @@ require "minitest/autorun"
 require "rbconfig"
 require_relative "seam"
 
-# The binding assigns no field of the engine and walks no slab: it asks by a function, so that the next binding need not repeat
-# what this one knows. Needs neither the extension nor test_helper.
+# The binding assigns no field of the engine: it asks by a function, so that the next binding need not repeat what this one knows.
+# Needs neither the extension nor test_helper.
 class SeamTest < Minitest::Test
   FOLDER = File.expand_path("../../ext/ringspun", __dir__)
 
@@ -16,47 +16,6 @@ class SeamTest < Minitest::Test
 
   def test_the_binding_assigns_no_field_of_the_engine
     assert_empty self.class.binding.assignments
-  end
-
-  def test_the_binding_looks_into_no_table_of_the_engine
-    assert_empty self.class.binding.looks_inside
-  end
-
-  def test_the_binding_walks_no_slab
-    assert_empty self.class.binding.walks
-  end
-
-  # The folder of these is among those that the compiler of a binding is given, for the engine is built with the binding.
-  def test_no_binding_includes_a_header_of_the_engines_own
-    root = File.expand_path("../../..", __dir__)
-    own = Dir.glob("**/*.h", base: File.join(root, "engine/src"))
-    refute_empty own
-    found = %w[runtime/ext/ringspun/binding mruby/src].flat_map do |folder|
-      Dir.glob(File.join(root, folder, "**/*.{c,h}")).flat_map do |path|
-        near = [File.dirname(path), File.join(root, folder)]
-        included_by(path).intersection(own).reject { |header| near.any? { |place| File.exist?(File.join(place, header)) } }
-      end
-    end
-    assert_empty found
-  end
-
-  TABLES = <<~C
-    typedef struct {
-        void **chunks;
-        unsigned chunk_count, chunk_capacity, length, first_free;
-        unsigned used;
-    } rs_slab;
-    static inline unsigned rs_slab_len(const rs_slab *slab) { return slab->length; }
-  C
-
-  def test_each_look_into_a_table_is_found
-    seam = seam_over(<<~C, TABLES)
-      unsigned bad(rs_slab *slab, rs_slab **all, rs_slab by_value) {
-          return slab->first_free + (*all)->chunk_count + (by_value.chunks != 0) + rs_slab_len(slab) + slab->used;
-      }
-    C
-    assert_equal({ "binding/room/bad.c" => %w[chunk_count chunks first_free] }, seam.looks_inside)
-    assert_empty seam.assignments
   end
 
   HEADER = <<~C
@@ -119,19 +78,7 @@ class SeamTest < Minitest::Test
     end
   end
 
-  def test_a_loop_that_goes_from_slot_to_slot_is_found
-    loops = ["for (i = 0; i < s->chunk_count * N; i++) {\n    if (a) {\n        b();\n    }\n}",
-             "for (i = 0; i < rs_slab_len(s); i++) a(i);", "while (i--) a(RS_SLAB_AT(s, rs_op, i));",
-             "for (i = 0; i < 10; i++) {\n    if (f(i)) rs_strand_at(s, i)->wait = 0;\n}", "for (c = s->chunks; *c; c++) {}"]
-    loops.each { |text| assert_equal 1, Seam.walks_in("void a(void) {\n#{text}\n}"), text }
-    assert_equal 2, Seam.walks_in(loops.first(2).join)
-    others = ["for (i = 0; i < n; i++) b(i);\nrs_strand_at(s, i);", "for (;;) { /* s->chunks */ }", "size = s->chunk_count * N;"]
-    others.each { |text| assert_equal 0, Seam.walks_in(text), text }
-  end
-
   private
-
-  def included_by(path) = File.read(path).scan(/^\s*#\s*include\s+"([^"]+)"/).flatten
 
   OWN = "typedef struct { int number; rs_thing *to, thing, things[2]; } holder;\n" \
         "static inline void own(holder *held) { held->thing.plain = 1; }\n"
