@@ -263,7 +263,7 @@ TEST_NOT_EMULATED(what_is_there_is_read_by_who_is_cancelled_before_the_hand_over
     caller readers[2] = {0};
     canceller cancellers[2] = {0};
     open_with(&d, RS_STREAM_IO_RING);
-    d.machine.driver.is_open = is_always_open;
+    d.machine->driver.is_open = is_always_open;
     scene_ask(&d, request_pipe(pair));
     scene_ask(&d, request_write(pair[1], "there", 5));
     for (int i = 0; i < 2; i++) {
