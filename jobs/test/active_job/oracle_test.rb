@@ -3,7 +3,6 @@
 require "jobs_helper"
 require "active_support"
 require "active_support/core_ext"
-require "active_job/test_helper"
 require "bigdecimal"
 require "ringspun/jobs/active_job"
 require "support/active_job_case"
