@@ -124,7 +124,7 @@ class DocsTest < Minitest::Test
   # What newcomers have looked for: one row each.
   LOOK_UPS = { "answers TERM" => "worker_process.rb", "cache of statements" => "statement_cache.c",
                "objects of mruby" => "kept_alive.h", "INT and TERM cancel a run" => "run.rb", "Ctrl-C" => "raise.c",
-               "the time comes from" => "machine.h", "cancelled accept" => "op_life.c", "rooms register" => "engine.c",
+               "the time comes from" => "machine.c", "cancelled accept" => "op_life.c", "rooms register" => "engine.c",
                "registers its part" => "part.c" }.freeze
 
   def test_the_map_leads_newcomers_to_one_file_each
