@@ -128,9 +128,12 @@ class SignaturesTest < Minitest::Test
   }.freeze
   WATCHED = Zygote.new(WATCH) { WATCHING }
 
+  # Each in a folder of its own, where it may leave what it has written.
   RUN = <<~'RUBY'
-    ARGV.slice!(0..).each do |path|
-      child = fork { $stdout.reopen(File::NULL) and load(path) }
+    require "tmpdir"
+    folder, *paths = ARGV.slice!(0..)
+    paths.each do |path|
+      child = fork { $stdout.reopen(File::NULL) && Dir.chdir(Dir.mktmpdir(nil, folder)) && load(path) }
       puts path if Process.wait2(child).last.success?
     end
   RUBY
@@ -143,7 +146,7 @@ class SignaturesTest < Minitest::Test
       Dir.mktmpdir do |folder|
         programs = write_programs(folder).select.with_index { |_, index| index % PARTS == part }
         UNIXSocket.open(redis_path) { |socket| socket.puts("FLUSHALL") || socket.gets }
-        answer = ruby_child(RUN, *programs, env: environment, timeout: 80, from: WATCHED)
+        answer = ruby_child(RUN, folder, *programs, env: environment, timeout: 80, from: WATCHED)
         assert_equal ["", programs], [answer.err, answer.out.lines(chomp: true)]
       end
     end
