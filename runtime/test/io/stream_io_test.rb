@@ -95,6 +95,21 @@ class StreamIoTest < IOCase
     end
   end
 
+  # Each op locks its buffer; a part of one it does not.
+  def test_many_write_from_one_buffer
+    with_stream_io(:ring) do |machine|
+      [100, 20_000].each do |size|
+        whole = IO::Buffer.for("x" * size)
+        [whole, whole.slice(1, size - 1), "x" * size].each do |source|
+          pairs = Array.new(6) { |index| index.even? ? make_pipe : make_socketpair }
+          sent = pairs.map { |_, writer| machine.spin { machine.write(writer, source) } }.map(&:await)
+          assert_equal [source.is_a?(String) ? size : source.size] * 6, sent
+          pairs.each { |reader, _| assert_equal sent[0], machine.read(reader, +"", size) }
+        end
+      end
+    end
+  end
+
   def test_a_cancelled_strand_writes_at_once
     with_stream_io(:ring) do |machine|
       reader, writer = make_pipe

@@ -87,12 +87,12 @@ static int64_t perform_apart(rsb_machine *machine, rs_request *request, VALUE sl
 
 int64_t rsb_wait_for(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction) {
     if (NIL_P(buffer) || RB_TYPE_P(buffer, T_ARRAY)) return rsb_perform(machine, request, &(rsb_op_wait){.keep = buffer});
-    bool string = RB_TYPE_P(buffer, T_STRING);
+    bool string = RB_TYPE_P(buffer, T_STRING), stays = string && OBJ_FROZEN(buffer);
+    if ((request->options & RS_REQUEST_UNTRIED) && direction == RSB_OUT && !stays && copy_source(request)) {
+        return rsb_perform(machine, request, &(rsb_op_wait){0});
+    }
     if (!string && rsb_is_slice(buffer)) return perform_apart(machine, request, buffer, direction);
     if (direction == RSB_OUT && string) {
-        if ((request->options & RS_REQUEST_UNTRIED) && !OBJ_FROZEN(buffer) && copy_source(request)) {
-            return rsb_perform(machine, request, &(rsb_op_wait){0});
-        }
         return rsb_perform(machine, request, &(rsb_op_wait){.keep = freeze_source(request, buffer)});
     }
     return perform_locked(&(pending){machine, request, buffer, NULL, 0});
@@ -123,8 +123,15 @@ void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd)
     rsb_fail(result, what, fd);
 }
 
+/* An IO::Buffer is locked by each op that writes from it. Several strands may write from one as long as none of them waits, so what
+ * is too much to be copied is tried. */
+static int64_t ask(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction) {
+    bool locks = direction == RSB_OUT && rs_request_buffer_len(request) > COPY_MAX && !RB_TYPE_P(buffer, T_STRING);
+    return RS_UNLIKELY(locks) ? rs_try(machine->engine, request) : rs_ask(machine->engine, request);
+}
+
 int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
-    int64_t result = rs_ask(machine->engine, request);
+    int64_t result = ask(machine, request, buffer, direction);
     if (RS_LIKELY(result != -EAGAIN)) {
         if (RS_UNLIKELY(result < 0)) rsb_refused(machine, result, what, request->fd);
         return result;
@@ -150,7 +157,7 @@ int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done
  * it early: it returns how many bytes were moved, and the next call or wait raises the error or the cancellation. */
 int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
     uint64_t total = rs_request_len(request);
-    int64_t result = rs_ask(machine->engine, request);
+    int64_t result = ask(machine, request, buffer, direction);
     if (RS_LIKELY(result == (int64_t)total) || (result == 0 && direction == RSB_IN)) return result;
     if (result < 0 && result != -EAGAIN) rsb_refused(machine, result, what, request->fd);
     return rsb_request_rest(machine, request, result > 0 ? result : 0, buffer, direction, what);
