@@ -5,7 +5,7 @@
 #define RINGSPUN_ENGINE_PART_H
 
 #include "ringspun/core/message.h"
-#include "ringspun/core/strand.h"
+#include "core/strand.h"
 
 struct rs_machine;
 

@@ -1,4 +1,4 @@
-#include "ringspun/core/slab.h"
+#include "core/slab.h"
 
 #include <stdlib.h>
 #include <string.h>

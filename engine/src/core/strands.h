@@ -12,9 +12,9 @@
 #ifndef RINGSPUN_STRANDS_H
 #define RINGSPUN_STRANDS_H
 
+#include "core/slab.h"
+#include "core/strand.h"
 #include "core/timers.h"
-#include "ringspun/core/slab.h"
-#include "ringspun/core/strand.h"
 
 /* Places in the run queue. The others count from there. */
 enum {

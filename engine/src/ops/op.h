@@ -14,7 +14,7 @@
 #define RINGSPUN_ENGINE_OP_H
 
 #include "ringspun/core/link.h"
-#include "ringspun/core/slab.h"
+#include "core/slab.h"
 #include "ringspun/ops/op.h"
 
 struct rs_job;

@@ -3,7 +3,7 @@
 #define RINGSPUN_OPS_H
 
 #include "core/machine.h"
-#include "ringspun/core/slab.h"
+#include "core/slab.h"
 #include "ops/untried.h"
 #include "ops/op.h"
 

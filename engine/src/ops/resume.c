@@ -4,6 +4,12 @@
 
 #include "ops/op.h"
 
+void rs_make_resumable(rs_strand *strand, uint64_t ticket) {
+    RS_CHECK(ticket >= strand->ticket);
+    strand->resumable = ticket;
+    strand->resumed = false; /* an earlier wait may have left it true: it was resumed, and ended by a cancellation */
+}
+
 /* It has parked with the ticket that may be resumed, and has not run since. */
 static bool is_in_resumable_wait(const rs_strand *strand) {
     return strand->ticket == strand->resumable && strand->wait != RS_WAIT_NONE;

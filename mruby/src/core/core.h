@@ -15,12 +15,12 @@
 #include "part.h"
 #include "turn.h"
 
-static inline rsm_strand *rsm_running(rsm_machine *machine) { return rs_running(machine->engine)->user; }
+static inline rsm_strand *rsm_running(rsm_machine *machine) { return rs_strand_user(rs_running(machine->engine)); }
 
 /* What a strand of Machine#spin belongs to: the innermost run around the running strand, else the root. */
 static inline rs_scope *rsm_run_scope(rsm_machine *machine) {
     rs_scope *run = rs_scope_run_here(machine->engine);
-    return run ? run : &rs_root(machine->engine)->own;
+    return run ? run : rs_strand_own(rs_root(machine->engine));
 }
 
 /* Whether the running method was given nothing. Callers that hand on what they were given may say so with empty ones. */

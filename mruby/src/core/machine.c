@@ -38,7 +38,7 @@ static void on_deadlock(rs_machine *engine, rs_strand *root) {
     int left = 10;
     RS_EACH_STRAND(rs_strands_of(engine), strand) {
         mrb_str_cat_cstr(mrb, text, strand == root ? " the root for " : " another for ");
-        mrb_str_cat_cstr(mrb, text, rs_wait_name(strand->wait));
+        mrb_str_cat_cstr(mrb, text, rs_wait_name(rs_strand_wait(strand)));
         mrb_str_cat_cstr(mrb, text, ";");
         if (--left == 0) break;
     }

@@ -4,7 +4,7 @@
 #include <mruby/error.h>
 
 void rsm_deliver(mrb_state *mrb, rsm_machine *machine, rs_strand *engine, mrb_value error, bool first) {
-    rsm_strand *strand = engine->user;
+    rsm_strand *strand = rs_strand_user(engine);
     if (!mrb_array_p(strand->raises)) {
         strand->raises = mrb_ary_new(mrb);
         mrb_gc_register(mrb, strand->raises);

@@ -21,7 +21,7 @@ static bool is_open(mrb_state *mrb, const rsm_scope *scope) {
 
 static void forget_children(rsm_machine *machine, const rsm_scope *scope) {
     RS_EACH_STRAND(rs_strands_of(machine->engine), strand) {
-        rsm_strand *child = strand->user;
+        rsm_strand *child = rs_strand_user(strand);
         if (!child->has_work && child->scope == scope) child->scope = NULL;
     }
 }
@@ -129,7 +129,7 @@ static mrb_value scope_wait(mrb_state *mrb, mrb_value self) {
         return rsm_wake_error(mrb, machine, rs_refused(machine->engine));
     }
     rs_list_append(machine->engine, &scope->engine.waiters, running, 0);
-    return rsm_park(mrb, machine, running->user, after_children);
+    return rsm_park(mrb, machine, rs_strand_user(running), after_children);
 }
 
 /* The scope ends. True: what has cancelled it comes from above, and is the caller's to hear of. */

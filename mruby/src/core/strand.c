@@ -10,7 +10,7 @@ static rsm_strand *get(mrb_state *mrb, mrb_value handle) { return mrb_data_get_p
 /* NULL: it has ended, or is another machine's. */
 static rs_strand *find(const rsm_machine *machine, const rsm_strand *strand) {
     rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), strand->id);
-    return engine && engine->user == strand ? engine : NULL;
+    return engine && rs_strand_user(engine) == strand ? engine : NULL;
 }
 
 /* --- beginning --- */
@@ -119,7 +119,7 @@ static mrb_value strand_await(mrb_state *mrb, mrb_value self) {
     rs_strand *engine = find(machine, strand), *running = rs_running(machine->engine);
     if (!engine) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "the strand belongs to another machine");
     if (rs_park_begin(machine->engine, RS_WAIT_JOIN, 0, RS_NEVER) == 0) rsm_raise_wake(mrb, machine, rs_refused(machine->engine));
-    rs_list_append(machine->engine, &engine->joiners, running, 0);
+    rs_list_append(machine->engine, rs_strand_joiners(engine), running, 0);
     *RSM_MEMO(const rsm_strand *, me) = strand;
     return rsm_park(mrb, machine, me, after_join);
 }
@@ -137,7 +137,7 @@ static mrb_value machine_terminate(mrb_state *mrb, mrb_value self) {
         mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "terminate: expected a Strand, got %!v", handle);
     }
     rs_strand *engine = find(machine, get(mrb, handle));
-    if (engine) rs_scope_cancel(machine->engine, &engine->own, RS_CANCELLED_BY_CALL);
+    if (engine) rs_scope_cancel(machine->engine, rs_strand_own(engine), RS_CANCELLED_BY_CALL);
     return mrb_nil_value();
 }
 

@@ -44,7 +44,7 @@ static mrb_value begin_new(mrb_state *mrb, rsm_machine *machine, mrb_value fiber
 }
 
 static mrb_value begin(mrb_state *mrb, rsm_machine *machine, rs_strand *engine) {
-    rsm_strand *strand = engine->user;
+    rsm_strand *strand = rs_strand_user(engine);
     mrb_value block = strand->has_work ? rsm_the_work->first(mrb, machine, strand) : rsm_kept(strand, RSM_KEPT_FIBER);
     mrb_value fiber = rsm_workers_take(mrb, &machine->workers);
     bool is_new = mrb_nil_p(fiber);
@@ -59,7 +59,7 @@ static mrb_value begin(mrb_state *mrb, rsm_machine *machine, rs_strand *engine) 
 }
 
 static mrb_value go_on(mrb_state *mrb, rsm_machine *machine, rs_strand *next) {
-    rsm_strand *strand = next->user;
+    rsm_strand *strand = rs_strand_user(next);
     if (RS_UNLIKELY(!strand->context)) return begin(mrb, machine, next);
     switch_to(mrb, strand->context);
     int64_t result = 0;

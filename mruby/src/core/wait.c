@@ -16,7 +16,7 @@ static mrb_value give_way(mrb_state *mrb, rsm_machine *machine, bool resumable) 
     rsm_raise_wake(mrb, machine, rs_refusal(machine->engine, 0));
     if (resumable) rs_make_resumable(running, rs_next_ticket(machine->engine));
     rs_yield(machine->engine);
-    return rsm_park(mrb, machine, running->user, after_wait);
+    return rsm_park(mrb, machine, rs_strand_user(running), after_wait);
 }
 
 static mrb_value machine_yield(mrb_state *mrb, mrb_value self) {
@@ -66,7 +66,7 @@ static mrb_value wait_for(mrb_state *mrb, mrb_value seconds, bool resumable) {
     uint64_t ticket = rs_park_begin(machine->engine, RS_WAIT_SLEEP, 0, rsm_deadline(mrb, machine, seconds, what));
     if (ticket == 0) rsm_raise_wake(mrb, machine, rs_refused(machine->engine));
     if (resumable) rs_make_resumable(running, ticket);
-    return rsm_park(mrb, machine, running->user, after_wait);
+    return rsm_park(mrb, machine, rs_strand_user(running), after_wait);
 }
 
 static mrb_value kernel_wait(mrb_state *mrb, mrb_value self) {
@@ -83,7 +83,7 @@ mrb_value rsm_wait_in(mrb_state *mrb, rsm_machine *machine, rs_list *list, rs_wa
                       rsm_epilogue epilogue) {
     rsm_check_boundary(mrb);
     rs_strand *running = rs_running(machine->engine);
-    rsm_strand *me = running->user;
+    rsm_strand *me = rs_strand_user(running);
     if (RS_UNLIKELY(rs_park_begin(machine->engine, wait, flags, deadline_ns) == 0)) {
         return epilogue(mrb, machine, me, rs_refused(machine->engine), 0);
     }

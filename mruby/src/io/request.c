@@ -80,7 +80,7 @@ mrb_value rsm_after_op(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand,
 
 mrb_value rsm_wait_for(mrb_state *mrb, rsm_machine *machine, const rs_request *request, const rsm_op_wait *how) {
     rs_strand *running = rs_running(machine->engine);
-    rsm_strand *me = running->user;
+    rsm_strand *me = rs_strand_user(running);
     rs_op *op = rs_op_start(machine->engine, request, how->flags, how->deadline_ns ? how->deadline_ns : RS_NEVER);
     if (RS_UNLIKELY(!op)) {
         free(request->owned);
@@ -88,7 +88,7 @@ mrb_value rsm_wait_for(mrb_state *mrb, rsm_machine *machine, const rs_request *r
     }
     *RSM_MEMO(rsm_op_memo, me) = (rsm_op_memo){.op = op, .answer = how->answer};
     if (how->waits) *how->waits = true;
-    if (how->resumable) rs_make_resumable(running, running->ticket);
+    if (how->resumable) rs_make_resumable(running, rs_strand_ticket(running));
     return rsm_park(mrb, machine, me, how->epilogue ? how->epilogue : rsm_after_op);
 }
 

@@ -254,7 +254,7 @@ static mrb_value evaluation_conclude_to(mrb_state *mrb, mrb_value self) {
         rsm_raise_wake(mrb, machine, rs_refused(machine->engine));
     }
     rs_list_append(machine->engine, &evaluation->engine.unwinders, running, 0);
-    return rsm_park(mrb, machine, running->user, after_unwinding);
+    return rsm_park(mrb, machine, rs_strand_user(running), after_unwinding);
 }
 
 /* --- waiting --- */
@@ -336,7 +336,7 @@ static rs_id strand_of(mrb_state *mrb, rsm_machine *machine, mrb_value self, con
     rs_strand *strand = rs_strand_find(rs_strands_of(machine->engine), evaluation->strand);
     if (!strand) return RS_NO_ID;
     if (!rs_is_concluded(&evaluation->engine)) return evaluation->strand;
-    return mrb_obj_eq(mrb, rsm_kept(strand->user, RSM_KEPT_EVALUATION), self) ? evaluation->strand : RS_NO_ID;
+    return mrb_obj_eq(mrb, rsm_kept(rs_strand_user(strand), RSM_KEPT_EVALUATION), self) ? evaluation->strand : RS_NO_ID;
 }
 
 /* Evaluation#__resume(value): nil, or why not. */
@@ -350,7 +350,7 @@ static mrb_value evaluation_resume(mrb_state *mrb, mrb_value self) {
     case RS_ENDED_ALREADY: return mrb_str_new_lit(mrb, "already scheduled");
     case RS_RESUMED: break;
     }
-    rsm_keep(mrb, machine, rs_strand_find(rs_strands_of(machine->engine), id)->user, RSM_KEPT_VALUE, value);
+    rsm_keep(mrb, machine, rs_strand_user(rs_strand_find(rs_strands_of(machine->engine), id)), RSM_KEPT_VALUE, value);
     return mrb_nil_value();
 }
 

@@ -46,7 +46,7 @@ static void spare(rsm_machine *machine, rsm_strand *strand) {
 /* What keeps their memory otherwise is their end. */
 static void spare_those_that_run(rsm_machine *machine) {
     RS_EACH_STRAND(rs_strands_of(machine->engine), engine) {
-        rsm_strand *strand = engine->user;
+        rsm_strand *strand = rs_strand_user(engine);
         if (strand->has_work) spare(machine, strand);
     }
 }
@@ -117,10 +117,12 @@ static void start(mrb_state *mrb, rsm_machine *machine, mrb_value self, mrb_valu
     rs_scope *scope = rsm_run_scope(machine);
     rs_batch *batch = rs_batch_open(machine->engine, scope);
     if (RS_UNLIKELY(batch && batch->len == STARTS_MAX)) batch = NULL;
-    rsm_strand *strand = batch ? rs_strand_find(rs_strands_of(machine->engine), batch->strand)->user : new_batch(mrb, machine, scope);
+    rs_strand *begins = batch ? rs_strand_find(rs_strands_of(machine->engine), batch->strand) : NULL;
+    rsm_strand *strand = batch ? rs_strand_user(begins) : new_batch(mrb, machine, scope);
     mrb_value starts = rsm_kept(strand, RSM_KEPT_STARTS);
     for (int i = 0; i < START_VALUES; i++) mrb_ary_push(mrb, starts, values[i]);
-    if (!rs_batch_add(batch ? batch : engine_of(machine, strand)->batch)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
+    if (!batch) batch = rs_strand_batch(engine_of(machine, strand));
+    if (!rs_batch_add(batch)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
 }
 
 /* Begins a run after the strands that are ready have had their turn, and returns its evaluation. */
@@ -213,7 +215,7 @@ static mrb_value next_of_batch(mrb_state *mrb, rsm_machine *machine, rsm_strand 
     rs_strand *engine = engine_of(machine, strand);
     while (rs_batch_next(machine->engine, engine)) {
         mrb_value starts = rsm_kept(strand, RSM_KEPT_STARTS);
-        const mrb_value *values = RARRAY_PTR(starts) + START_VALUES * (engine->batch->at - 1);
+        const mrb_value *values = RARRAY_PTR(starts) + START_VALUES * (rs_strand_batch(engine)->at - 1);
         mrb_value evaluation = values[START_EVALUATION];
         if (mrb_nil_p(evaluation) || !rsm_is_concluded(mrb, evaluation)) return begin_start(mrb, machine, strand, values);
     }
@@ -241,7 +243,7 @@ static void hand_over(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, 
     } else {
         spare(machine, other);
     }
-    if (engine->batch) return;
+    if (rs_strand_batch(engine)) return;
     strand->has_batch = false;
     rsm_keep(mrb, machine, strand, RSM_KEPT_STARTS, mrb_nil_value());
 }

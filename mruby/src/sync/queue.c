@@ -70,7 +70,7 @@ static mrb_value pushed(mrb_state *mrb, mrb_value self, uint64_t index, rs_queue
 
 static mrb_value after_push(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
     mrb_value self = mrb->c->ci->stack[0];
-    uint64_t index = rs_running(machine->engine)->hand;
+    uint64_t index = rs_strand_hand(rs_running(machine->engine));
     rs_queue_answer answer = rs_queue_pushed(machine->engine, &peek(mrb, self)->engine, kind, result);
     mrb_value value = pushed(mrb, self, index, answer);
     if (answer == RS_QUEUE_WAITS && kind != RS_WAKE_TIMEOUT) rsm_raise_wake(mrb, machine, kind);

@@ -75,7 +75,7 @@ typedef struct {
 /* Whose machine it is, and `user` for its root strand. */
 void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, void *root_user);
 
-/* Whether strands note from now on when they park (rs_strand.parked_at_ns), which costs a look at the clock each time. */
+/* Whether strands note from now on when they park (rs_strand_parked_at), which costs a look at the clock each time. */
 void rs_machine_note_parks(rs_machine *machine, bool notes);
 
 /* From now on the machine runs in whole ticks. In a tick those go first that the backend or another thread has woken. Then all go
@@ -154,10 +154,7 @@ rs_strand *rs_spawn_in_place(rs_machine *machine, rs_scope *scope, void *user);
 void rs_finish(rs_machine *machine);
 
 /* What the binding holds for the strand to raise: one less. */
-static inline void rs_take_interrupt(rs_strand *strand) {
-    RS_CHECK(strand->interrupts > 0);
-    strand->interrupts--;
-}
+void rs_take_interrupt(rs_strand *strand);
 
 /* The ticket of the next park, for whoever needs it before. Where no park has taken it, it is made void. */
 uint64_t rs_next_ticket(const rs_machine *machine);
@@ -209,7 +206,7 @@ bool rs_unblock(rs_machine *machine, rs_strand *strand);
 bool rs_unblock_first(rs_machine *machine, rs_strand *strand);
 
 /* An unblock that came before its park, for the strand's next block-like one; and the end of it. */
-static inline void rs_permit(rs_strand *strand) { strand->permit = true; }
+void rs_permit(rs_strand *strand);
 void rs_forget_permit(rs_machine *machine);
 
 /* The same for one that comes late, from another thread: only for the wait of which it had seen the ticket. */

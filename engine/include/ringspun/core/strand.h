@@ -11,9 +11,8 @@
 
 #include "ringspun/core/list.h"
 #include "ringspun/core/scope.h"
-#include "ringspun/core/slab.h"
+#include "ringspun/core/slot.h"
 #include "ringspun/core/source.h"
-#include "ringspun/core/timer.h"
 
 typedef enum { RS_STRAND_FREE, RS_STRAND_NEW, RS_STRAND_READY, RS_STRAND_RUNNING, RS_STRAND_PARKED } rs_strand_state;
 
@@ -28,38 +27,17 @@ typedef enum { RS_WAKE_VALUE, RS_WAKE_TIMEOUT, RS_WAKE_CANCEL, RS_WAKE_INTERRUPT
 /* Neither a cancellation nor an interrupt ends this wait; for the few that must see their end (a scope's own exit). */
 #define RS_PARK_SHIELDED 1u
 
-typedef struct rs_strand {
+/* How a strand begins. The rest is the engine's (core/strand.h there), and a driver asks for it. */
+typedef struct {
     RS_SLOT;
-    uint32_t run_next;
-    uint32_t interrupts;        /* things to raise that the binding holds for this strand */
-    uint8_t state;
-    uint8_t wait;
-    uint8_t wake;
-    uint8_t park_flags;
-    bool permit;                /* an unblock that came before its block-like park */
-    bool unblocked;             /* this block-like park already had its unblock */
-    bool queued;
-    bool resumed;               /* the resumable park was */
-    uint32_t shield_depth;
-    uint32_t locks;             /* that it holds; one that ends with some has made a mistake */
-    uint32_t op;
-    uint64_t ticket;
-    uint64_t resumable;         /* the ticket of a park that rs_resume may end */
-    uint64_t ready_order;       /* when it came into the run queue: after those, or one of them */
-    int64_t result;
-    uint64_t hand;              /* a word of the driver's: what it was handed, or offers to who makes room, while it waits */
-    int64_t parked_at_ns;       /* rs_machine_note_parks; 0: not noted */
-    rs_timer timer;
-    rs_waiter waiter;
-    rs_list joiners;
-    uint32_t stacked;           /* how many of its open scopes were opened on other stacks than its first */
-    rs_source watched;          /* for its end */
-    rs_scope *scope;            /* innermost scope of those that govern what it runs */
-    rs_links open_scopes;       /* the newest first */
-    struct rs_batch *batch;     /* the runs that it is to begin; NULL: none */
-    rs_scope own;               /* cancels just this strand; child of the scope it was spawned into */
     void *user;
-} rs_strand;
+} rs_strand_head;
+
+typedef struct rs_strand rs_strand;
+
+/* Of rs_spawn. */
+static inline void *rs_strand_user(const rs_strand *strand) { return ((const rs_strand_head *)(const void *)strand)->user; }
+
 
 /* All that a machine has (rs_strands_of). */
 typedef struct rs_strands rs_strands;
@@ -79,34 +57,59 @@ rs_strand *rs_strands_next(const rs_strands *strands, const rs_strand *strand);
 
 #define RS_EACH_STRAND(strands, strand) for (rs_strand *strand = NULL; (strand = rs_strands_next(strands, strand));)
 
-static inline rs_id rs_strand_id(const rs_strand *strand) { return rs_id_make(strand->index, strand->generation); }
+static inline rs_id rs_strand_id(const rs_strand *strand) {
+    const rs_strand_head *head = (const void *)strand;
+    return rs_id_make(head->index, head->generation);
+}
 
 /* The strand of that name, or NULL when it has ended. */
 rs_strand *rs_strand_find(const rs_strands *strands, rs_id id);
 
-/* A new strand waits for its first turn, and has it; that of rs_spawn_first both at once. */
-static inline void rs_strand_awaits_turn(rs_strand *strand) {
-    RS_CHECK(strand->ticket == 0 && strand->wait == RS_WAIT_NONE);
-    strand->wait = RS_WAIT_YIELD;
-}
-static inline void rs_strand_began(rs_strand *strand) {
-    RS_CHECK(strand->state == RS_STRAND_RUNNING && strand->ticket == 0);
-    strand->wait = RS_WAIT_NONE;
-}
+/* rs_strand_state: FREE in no strand that was found by its name. */
+uint8_t rs_strand_state_now(const rs_strand *strand);
+static inline bool rs_strand_is(const rs_strand *strand, rs_strand_state state) { return rs_strand_state_now(strand) == state; }
 
-/* What it was handed, which is its own from now on. */
-static inline uint64_t rs_strand_take_hand(rs_strand *strand) {
-    uint64_t word = strand->hand;
-    strand->hand = 0;
-    return word;
-}
+/* What it waits for, or has waited for last (rs_wait_kind); the ticket of that; the list that it waits in (NULL: none), and the tag
+ * with which it came into one last (rs_list_append). */
+uint8_t rs_strand_wait(const rs_strand *strand);
+uint64_t rs_strand_ticket(const rs_strand *strand);
+const rs_list *rs_strand_list(const rs_strand *strand);
+uint64_t rs_strand_tag(const rs_strand *strand);
+
+/* When it began to wait; 0: not noted (rs_machine_note_parks). */
+int64_t rs_strand_parked_at(const rs_strand *strand);
+
+/* How many things the driver holds for it to raise (rs_interrupt), and how many shields are around what it runs. */
+uint32_t rs_strand_interrupts(const rs_strand *strand);
+uint32_t rs_strand_shields(const rs_strand *strand);
+
+/* An unblock has come before its wait (rs_permit). */
+bool rs_strand_is_permitted(const rs_strand *strand);
+
+/* The runs that it is to begin; NULL: none. */
+struct rs_batch *rs_strand_batch(const rs_strand *strand);
+
+/* The innermost scope of those that govern what it runs; that which cancels just this strand; and how many of its open scopes were
+ * opened on other stacks than its first. */
+rs_scope *rs_strand_scope(const rs_strand *strand);
+rs_scope *rs_strand_own(rs_strand *strand);
+uint32_t rs_strand_stacked(const rs_strand *strand);
+
+/* For its end: those who wait in a list, and those who watch. */
+rs_list *rs_strand_joiners(rs_strand *strand);
+rs_source *rs_strand_watched(rs_strand *strand);
+
+/* A new strand waits for its first turn, and has it; that of rs_spawn_first both at once. */
+void rs_strand_awaits_turn(rs_strand *strand);
+void rs_strand_began(rs_strand *strand);
+
+/* What it was handed, or offers; and the same, which is its own from now on. */
+uint64_t rs_strand_hand(const rs_strand *strand);
+uint64_t rs_strand_take_hand(rs_strand *strand);
 
 /* It holds one more lock, and one less. */
-static inline void rs_lock_taken(rs_strand *strand) { strand->locks++; }
-static inline void rs_lock_given(rs_strand *strand) {
-    RS_CHECK(strand->locks > 0);
-    strand->locks--;
-}
+void rs_lock_taken(rs_strand *strand);
+void rs_lock_given(rs_strand *strand);
 
 const char *rs_wait_name(uint32_t wait);
 

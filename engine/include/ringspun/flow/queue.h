@@ -64,7 +64,7 @@ static inline rs_queue_answer rs_queue_pop(rs_machine *machine, rs_queue *queue,
 }
 
 /* The running strand is to wait for a place for that item. */
-static inline void rs_queue_offer(rs_machine *machine, uint64_t item) { rs_running(machine)->hand = item; }
+void rs_queue_offer(rs_machine *machine, uint64_t item);
 
 /* After a timeout they try once more: if the machine was late, the timer has fired before the strand ran that has made room, or has
  * brought something. */

@@ -11,11 +11,7 @@
 typedef enum { RS_RESUMED, RS_NOT_WAITING, RS_ENDED_ALREADY } rs_resumption;
 
 /* The park with that ticket may be resumed. */
-static inline void rs_make_resumable(rs_strand *strand, uint64_t ticket) {
-    RS_CHECK(ticket >= strand->ticket);
-    strand->resumable = ticket;
-    strand->resumed = false; /* an earlier wait may have left it true: it was resumed, and ended by a cancellation */
-}
+void rs_make_resumable(rs_strand *strand, uint64_t ticket);
 
 /* What rs_resume would say. */
 rs_resumption rs_may_resume(const rs_machine *machine, rs_id id);

@@ -55,7 +55,7 @@ static inline void rs_batch_close(rs_batch *batch) { batch->closed = true; }
 /* The start that the strand begins next, in memory that is good until the next one is added; NULL: it has no more, and no batch from
  * now on. */
 static inline void *rs_batch_next(rs_machine *machine, rs_strand *strand) {
-    rs_batch *batch = strand->batch;
+    rs_batch *batch = rs_strand_batch(strand);
     if (!batch) return NULL;
     RS_CHECK(batch->strand == rs_strand_id(strand));
     if (RS_LIKELY(batch->at < batch->len)) return batch->starts + (size_t)batch->start_size * batch->at++;
@@ -72,7 +72,8 @@ rs_strand *rs_batch_hand_over_in_place(rs_machine *machine, rs_strand *strand, v
 
 /* Between two runs: the turn has been long, and there is a rest to hand over in place. */
 static inline bool rs_batch_turn_is_over(rs_machine *machine, const rs_strand *strand) {
-    return strand->batch && strand->batch->at < strand->batch->len && rs_turn_is_long(machine);
+    const rs_batch *batch = rs_strand_batch(strand);
+    return batch && batch->at < batch->len && rs_turn_is_long(machine);
 }
 
 /* All starts that have not begun, for a collector; of a machine that is not open, none. */

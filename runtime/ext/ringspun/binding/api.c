@@ -17,7 +17,7 @@ static said_by_extensions *said_of(const rsb_strand *strand) { return rsb_strand
 
 static const char *said(const rsb_strand *strand, const rs_strand *engine) {
     if (said_of(strand)->waits_meanwhile) return said_of(strand)->waits_meanwhile;
-    return engine->wait == RS_WAIT_WAKER ? said_of(strand)->waits_for : NULL;
+    return rs_strand_wait(engine) == RS_WAIT_WAKER ? said_of(strand)->waits_for : NULL;
 }
 
 /* Also at the end of a tick, when no strand runs and rsb_current would refuse. */

@@ -101,9 +101,9 @@ static VALUE machine_check_closable(VALUE self) {
     if (!rs_is_root(machine->engine, strand)) {
         rb_raise(rsb_eUsage, "a machine is closed by the strand that made it, not by one that it runs");
     }
-    if (strand->stacked > 0) rs_scope_follow(machine->engine);
-    RSB_EACH_PART(check_closable, machine, strand->user);
-    if (strand->scope != &strand->own) {
+    if (rs_strand_stacked(strand) > 0) rs_scope_follow(machine->engine);
+    RSB_EACH_PART(check_closable, machine, rs_strand_user(strand));
+    if (rs_strand_scope(strand) != rs_strand_own(strand)) {
         rb_raise(rsb_eUsage, "a machine is not closed inside one of its scopes or timeouts; close it after them");
     }
     return Qnil;
@@ -111,7 +111,7 @@ static VALUE machine_check_closable(VALUE self) {
 
 static VALUE end_engine(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
-    rsb_strand *root = rs_running(machine->engine)->user;
+    rsb_strand *root = rs_strand_user(rs_running(machine->engine));
     VALUE raises = root->raises;
     root->done = true;
     RSB_EACH_PART(strand_ends, machine, root);

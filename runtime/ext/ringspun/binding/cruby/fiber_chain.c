@@ -21,7 +21,7 @@ const void *rsb_outer_stack(const void *fiber_data) {
 
 const void *rsb_stack(rs_machine *engine) {
     VALUE fiber = rb_fiber_current();
-    if (RS_LIKELY(fiber == ((rsb_strand *)rs_running(engine)->user)->home)) return NULL;
+    if (RS_LIKELY(fiber == ((rsb_strand *)rs_strand_user(rs_running(engine)))->home)) return NULL;
     const void *data = RTYPEDDATA_GET_DATA(fiber);
     return rsb_outer_stack(data) ? data : NULL;
 }

@@ -134,7 +134,7 @@ static bool interrupts_here(rs_machine *engine) {
     for (rsb_frame *frame = rsb_runs_of(rsb_running(machine))->frames; frame; frame = frame->outer) {
         if (frame->cancels && frame->fiber && !resumed_by(here, frame->fiber)) rsb_frame_spare(machine, frame);
     }
-    return rs_running(engine)->interrupts > 0;
+    return rs_strand_interrupts(rs_running(engine)) > 0;
 }
 
 static bool runs_in(rsb_machine *machine, const rsb_strand *strand, VALUE fiber) {
@@ -145,8 +145,8 @@ static bool runs_in(rsb_machine *machine, const rsb_strand *strand, VALUE fiber)
 void rsb_frame_follow(rsb_machine *machine, rsb_frame *frame) {
     if (RS_LIKELY(!frame->fiber) || runs_in(machine, frame->strand, frame->fiber)) return;
     RS_EACH_STRAND(rs_strands_of(machine->engine), strand) {
-        if (!strand->user || !runs_in(machine, strand->user, frame->fiber)) continue;
-        give(frame, strand->user);
+        if (!rs_strand_user(strand) || !runs_in(machine, rs_strand_user(strand), frame->fiber)) continue;
+        give(frame, rs_strand_user(strand));
         return;
     }
 }
@@ -165,8 +165,8 @@ static rsb_frame *newest_on(const rsb_machine *machine, const rsb_strand *strand
 
 static rsb_frame *take_over(rsb_machine *machine, rsb_strand *strand, const void *data) {
     RS_EACH_STRAND(rs_strands_of(machine->engine), other) {
-        if (!other->user || other->user == strand) continue;
-        rsb_frame *frame = newest_on(machine, other->user, data);
+        if (!rs_strand_user(other) || rs_strand_user(other) == strand) continue;
+        rsb_frame *frame = newest_on(machine, rs_strand_user(other), data);
         if (!frame || !frame->fiber) continue;
         give(frame, strand);
         return frame;
@@ -227,7 +227,7 @@ static void frames_forked(rsb_machine *machine, rsb_strand *survivor) {
     /* The strands that wait for these answers are the parent's. */
     for (rsb_frame *frame = rsb_runs_of(survivor)->frames; frame; frame = frame->outer) frame->answer = NULL;
     RS_EACH_STRAND(rs_strands_of(machine->engine), engine) {
-        rsb_strand *strand = engine->user;
+        rsb_strand *strand = rs_strand_user(engine);
         if (!strand || strand == survivor) continue;
         while (rsb_runs_of(strand)->frames) leave_for_good(machine, rsb_runs_of(strand)->frames);
     }

@@ -38,7 +38,7 @@ static void have_spare(rsb_machine *machine) {
 }
 
 static rsb_strand *give_handle(rs_strand *engine) {
-    rsb_strand *strand = engine->user;
+    rsb_strand *strand = rs_strand_user(engine);
     strand->id = rs_strand_id(engine);
     return strand;
 }
@@ -56,7 +56,7 @@ static rs_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervis
     if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
     give_handle(engine)->supervisor = supervisor;
     RB_GC_GUARD(handle);
-    return engine->batch;
+    return rs_strand_batch(engine);
 }
 
 static void add(rs_batch *batch, const rsb_start *start) {
@@ -236,8 +236,8 @@ static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
         /* A run that has computed for long ends the turn: strands whose timers are due go before the next run. */
         bool turn_over = rs_batch_turn_is_over(machine->engine, me);
         if (RS_LIKELY(!strand->used_fiber && !strand->shown && !runs->frames && !turn_over)) continue;
-        if (me->batch) hand_over(machine, me, turn_over ? rs_batch_hand_over_in_place : rs_batch_hand_over);
-        if (!me->batch || killed) return killed;
+        if (rs_strand_batch(me)) hand_over(machine, me, turn_over ? rs_batch_hand_over_in_place : rs_batch_hand_over);
+        if (!rs_strand_batch(me) || killed) return killed;
     }
     return false;
 }
@@ -270,7 +270,7 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
     rsb_run_first(machine, me, engine);
     if (RS_LIKELY(answer.ended)) {
         /* A kill of the thread ended the run, so the kill is raised and not the run's outcome. */
-        if (RS_UNLIKELY(((rsb_strand *)me->user)->kill_pending)) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
+        if (RS_UNLIKELY(((rsb_strand *)rs_strand_user(me))->kill_pending)) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
         *value = answer.value;
         *failed = answer.failed;
         return true;

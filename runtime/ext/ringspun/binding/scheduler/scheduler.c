@@ -319,9 +319,9 @@ static void permit(rsb_machine *machine, VALUE self, VALUE blocker, VALUE fiber)
     rsb_strand *handle = strand_in(machine, fiber);
     if (!handle) return;
     rs_strand *strand = rs_strand_find(rs_strands_of(machine->engine), handle->id);
-    if (strand->wait != RS_WAIT_NONE && !is_overridden(self, id_block) && !is_overridden(self, id_kernel_sleep)) return;
+    if (rs_strand_wait(strand) != RS_WAIT_NONE && !is_overridden(self, id_block) && !is_overridden(self, id_kernel_sleep)) return;
     bool *by_queue = permit_by_queue_of(handle);
-    *by_queue = is_queue(blocker) && (*by_queue || !strand->permit);
+    *by_queue = is_queue(blocker) && (*by_queue || !rs_strand_is_permitted(strand));
     rs_permit(strand);
 }
 
@@ -356,7 +356,7 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
         return Qnil;
     }
     rs_message *message = rs_alloc(sizeof(*message));
-    *message = (rs_message){.kind = RS_MESSAGE_UNBLOCK, .name = rs_strand_id(strand), .payload = strand->ticket};
+    *message = (rs_message){.kind = RS_MESSAGE_UNBLOCK, .name = rs_strand_id(strand), .payload = rs_strand_ticket(strand)};
     rs_send(machine->engine, message);
     return Qnil;
 }

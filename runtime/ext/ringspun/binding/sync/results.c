@@ -28,7 +28,7 @@ static rs_source *strand_source(VALUE self) {
     rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), strand->id);
     if (!engine) rb_raise(rsb_eTerminated, "that strand runs in the parent process; it did not come along with the fork");
     if (engine == rs_running(machine->engine)) rb_raise(rsb_eUsage, "a strand cannot wait for its own end");
-    return &engine->watched;
+    return rs_strand_watched(engine);
 }
 
 /* The strand's value, or its error as an object. */

@@ -44,7 +44,7 @@ static rsb_fibers *make(rsb_machine *machine) {
     if (!fibers) return NULL;
     fibers->capacity = capacity;
     RS_EACH_STRAND(rs_strands_of(machine->engine), engine) {
-        const rsb_strand *strand = engine->user;
+        const rsb_strand *strand = rs_strand_user(engine);
         if (!strand) continue;
         if (!NIL_P(strand->home)) enter(fibers, strand, strand->home);
         if (!NIL_P(strand->fiber)) enter(fibers, strand, strand->fiber);
@@ -61,7 +61,7 @@ void rsb_fibers_enter(rsb_machine *machine, const rsb_strand *strand, VALUE fibe
 
 static rsb_strand *named_by(rsb_machine *machine, rs_id id, VALUE fiber) {
     rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), id);
-    rsb_strand *strand = engine ? engine->user : NULL;
+    rsb_strand *strand = engine ? rs_strand_user(engine) : NULL;
     return strand && (strand->fiber == fiber || strand->home == fiber) ? strand : NULL;
 }
 

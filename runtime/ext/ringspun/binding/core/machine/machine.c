@@ -16,8 +16,8 @@ rs_driver rsb_driver = {.stack = rsb_stack, .outer_stack = rsb_outer_stack};
 
 static void mark_strands(rsb_machine *machine) {
     RS_EACH_STRAND(rs_strands_of(machine->engine), strand) {
-        if (strand->user) rb_gc_mark(((rsb_strand *)strand->user)->self);
-        if (strand->hand) rb_gc_mark((VALUE)strand->hand);
+        if (rs_strand_user(strand)) rb_gc_mark(((rsb_strand *)rs_strand_user(strand))->self);
+        if (rs_strand_hand(strand)) rb_gc_mark((VALUE)rs_strand_hand(strand));
     }
 }
 
@@ -209,14 +209,14 @@ void rsb_after_fork(rsb_machine *machine) {
     if (rs_none_runs(machine->engine)) return;
     rs_strand *survivor = rs_running(machine->engine);
     pthread_mutex_init(&machine->wake_lock, NULL); /* a thread of the parent may have held it at the fork */
-    RSB_EACH_PART(forked, machine, survivor->user);
+    RSB_EACH_PART(forked, machine, rs_strand_user(survivor));
     int error = rs_machine_forked(machine->engine);
     /* `fork_count` is not set yet, so the next use of the machine tries again. */
     if (error) rsb_fail_to_open(machine, error, "no machine in the forked child");
     machine->fork_count = rsb_forks;
     rs_scope_begin_outermost_run(machine->engine, &machine->outside);
     machine->outermost = &machine->outside;
-    ((rsb_strand *)survivor->user)->supervisor = Qnil;
+    ((rsb_strand *)rs_strand_user(survivor))->supervisor = Qnil;
     rsb_fibers_forget(machine);
 }
 

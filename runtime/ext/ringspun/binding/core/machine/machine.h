@@ -52,7 +52,7 @@ static inline void rsb_notice_fork(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_forks != machine->fork_count) && machine->open && rsb_existing() == machine) rsb_after_fork(machine);
 }
 /* The strand that runs. */
-static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(machine->engine)->user; }
+static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_strand_user(rs_running(machine->engine)); }
 
 /* --- memory.c --- */
 

@@ -7,7 +7,7 @@ void rsb_strand_wait_once(rsb_machine *machine, rsb_strand *strand) {
     if (engine == rs_running(machine->engine)) {
         rb_raise(rsb_eUsage, "a strand cannot wait for its own end; join it from another one, or just return");
     }
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_JOIN, 0, RS_NEVER, &engine->joiners, NULL, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_JOIN, 0, RS_NEVER, rs_strand_joiners(engine), NULL, NULL);
     rsb_raise_wake(machine, kind);
 }
 

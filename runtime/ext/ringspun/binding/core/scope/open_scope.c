@@ -53,7 +53,7 @@ void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, 
 /* scope_fibers has one entry per open scope. A fiber that closes one of its scopes removes any one of its entries. */
 void rsb_scope_close(rsb_machine *machine, rs_scope *scope) {
     if (scope->closed) return;
-    rsb_strand *owner = rs_strand_at(rs_strands_of(machine->engine), scope->owner)->user;
+    rsb_strand *owner = rs_strand_user(rs_strand_at(rs_strands_of(machine->engine), scope->owner));
     rs_scope_close(machine->engine, scope);
     if (RS_UNLIKELY(!NIL_P(owner->scope_fibers))) rsb_let_fiber_go(owner, rb_fiber_current());
 }

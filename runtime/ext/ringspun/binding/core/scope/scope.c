@@ -35,11 +35,14 @@ static bool is_held(const rsb_machine *machine, const rsb_strand *strand) {
     return !(strand->own_fiber && in_run);
 }
 
-static void strand_failed(rsb_machine *machine, rsb_strand *strand, const rs_strand *engine) {
+static void strand_failed(rsb_machine *machine, rsb_strand *strand, rs_strand *engine) {
     if (!NIL_P(strand->supervisor) && !rsb_is_run(strand->supervisor)) return;
     if (rsb_concerns_root(strand->error) && rsb_root_of(machine)) rsb_raise_in_root(machine, strand->error);
     else if (rsb_is_reporter(machine, strand)) rsb_reporter_failed(machine);
-    else rsb_unread_keep(machine, strand, engine->joiners.len > 0 || rsb_has_awaiters(strand), is_held(machine, strand));
+    else {
+        bool awaited = rs_strand_joiners(engine)->len > 0 || rsb_has_awaiters(strand);
+        rsb_unread_keep(machine, strand, awaited, is_held(machine, strand));
+    }
 }
 
 static void wait_for_children(rsb_machine *machine, rsb_scope *scope) {

@@ -39,8 +39,8 @@ static void tell_awaiters(rsb_machine *machine, rsb_strand *strand) {
         if (!NIL_P(wait->failed) || !has(wait->strands, strand->self)) continue;
         wait->failed = strand->self;
         rs_strand *waiter = rs_strand_find(rs_strands_of(machine->engine), rsb_strand_data(wait->waiter)->id);
-        if (waiter && waiter->wait == RS_WAIT_JOIN) {
-            rs_wake(machine->engine, rs_strand_id(waiter), waiter->ticket, RS_WAKE_VALUE, 0);
+        if (waiter && rs_strand_wait(waiter) == RS_WAIT_JOIN) {
+            rs_wake(machine->engine, rs_strand_id(waiter), rs_strand_ticket(waiter), RS_WAKE_VALUE, 0);
         }
     }
 }

@@ -36,7 +36,7 @@ static VALUE run_at_once(rsb_machine *machine, rs_scope *scope, VALUE fiber, boo
     strand->fiber = fiber;
     strand->own_fiber = !NIL_P(fiber);
     rs_strand *engine = rsb_strand_spawned(machine, strand, rs_spawn_first(machine->engine, scope, strand));
-    if (strand->own_fiber) rsb_scheduled_begins(me->user, strand);
+    if (strand->own_fiber) rsb_scheduled_begins(rs_strand_user(me), strand);
     rsb_run_first(machine, me, engine);
     /* There was no stack for it, so it has not run at all: raises its error in the caller. */
     if (RS_UNLIKELY(!strand->started && strand->done)) rsb_strand_result(machine, strand);

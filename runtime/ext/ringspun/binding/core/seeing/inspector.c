@@ -26,10 +26,11 @@ static rs_strand *engine_of(rsb_strand *strand, rsb_machine **machine) {
 static VALUE strand_owner(VALUE self) {
     rsb_machine *machine;
     rs_strand *engine = engine_of(rsb_strand_get(self), &machine);
-    if (!engine || !engine->own.parent) return Qnil;
-    bool outside = engine->own.parent == &machine->outside; /* its owner is the root, which may have ended in a forked child */
-    rs_strand *owner = outside ? rs_root(machine->engine) : rs_strand_at(rs_strands_of(machine->engine), engine->own.parent->owner);
-    return owner ? rsb_strand_show(owner->user) : Qnil;
+    const rs_scope *parent = engine ? rs_strand_own(engine)->parent : NULL;
+    if (!parent) return Qnil;
+    bool outside = parent == &machine->outside; /* its owner is the root, which may have ended in a forked child */
+    rs_strand *owner = outside ? rs_root(machine->engine) : rs_strand_at(rs_strands_of(machine->engine), parent->owner);
+    return owner ? rsb_strand_show(rs_strand_user(owner)) : Qnil;
 }
 
 /* For how long it has been waiting, on the machine's clock: known when {Machine#locate=} was true as it began.
@@ -39,8 +40,8 @@ static VALUE strand_owner(VALUE self) {
 static VALUE strand_waited(VALUE self) {
     rsb_machine *machine;
     rs_strand *engine = engine_of(rsb_strand_get(self), &machine);
-    if (!engine || engine->state != RS_STRAND_PARKED || engine->parked_at_ns == 0) return Qnil;
-    return rsb_seconds(rs_now(machine->engine) - engine->parked_at_ns);
+    if (!engine || !rs_strand_is(engine, RS_STRAND_PARKED) || rs_strand_parked_at(engine) == 0) return Qnil;
+    return rsb_seconds(rs_now(machine->engine) - rs_strand_parked_at(engine));
 }
 
 /* --- machines --- */
@@ -55,7 +56,7 @@ static VALUE machine_strands(VALUE self) {
     VALUE list = rb_ary_new();
     if (!machine->open) return list;
     RS_EACH_STRAND(rs_strands_of(machine->engine), strand) {
-        if (strand->user) rb_ary_push(list, rsb_strand_show(strand->user));
+        if (rs_strand_user(strand)) rb_ary_push(list, rsb_strand_show(rs_strand_user(strand)));
     }
     return list;
 }
@@ -78,7 +79,7 @@ static VALUE machine_strand_states(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     rsb_notice_fork(machine);
     if (machine->open) {
-        RS_EACH_STRAND(rs_strands_of(machine->engine), strand) counts[strand->state]++;
+        RS_EACH_STRAND(rs_strands_of(machine->engine), strand) counts[rs_strand_state_now(strand)]++;
     }
     VALUE hash = rb_hash_new();
     for (int state = RS_STRAND_NEW; state <= RS_STRAND_PARKED; state++) {
@@ -202,7 +203,7 @@ static void nudge(void *argument) {
 static rsb_strand *strand_of_turn(const lookout *out) {
     if (!out->machine->open) return NULL;
     rs_strand *strand = rs_strand_of_turn(out->machine->engine, &out->turn);
-    return strand ? strand->user : NULL;
+    return strand ? rs_strand_user(strand) : NULL;
 }
 
 /* [strand, seconds, backtrace, whether it still holds the thread]. If it held the GVL in C code, it may be parked by the time

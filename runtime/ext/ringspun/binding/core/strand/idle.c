@@ -51,7 +51,7 @@ static void end_of_child(rsb_machine *machine) {
  * it waited for stayed in the parent. */
 static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
     if (!here) end_of_child(machine);
-    rsb_strand *strand = here->user;
+    rsb_strand *strand = rs_strand_user(here);
     rs_survive_fork(machine->engine, here);
     rsb_after_fork(machine);
     if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
@@ -94,8 +94,8 @@ static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t d
 static VALUE list_threads(VALUE unused) { return rb_funcall(rb_cThread, id_list, 0); }
 
 static bool joins_thread(const rs_strand *strand) {
-    if (strand->state != RS_STRAND_PARKED || strand->wait != RS_WAIT_BLOCK) return false;
-    return rsb_is_thread(((rsb_strand *)strand->user)->blocker);
+    if (!rs_strand_is(strand, RS_STRAND_PARKED) || rs_strand_wait(strand) != RS_WAIT_BLOCK) return false;
+    return rsb_is_thread(((rsb_strand *)rs_strand_user(strand))->blocker);
 }
 
 static bool one_joins_thread(const rs_strands *strands) {
@@ -187,7 +187,7 @@ static void on_deadlock(rs_machine *engine, rs_strand *root) {
         error = rb_errinfo();
         rb_set_errinfo(Qnil);
     }
-    rsb_deliver(machine, root->user, error);
+    rsb_deliver(machine, rs_strand_user(root), error);
 }
 
 /* How long the machine sleeps before it looks again. While only another thread can wake it, that is whether this one still exists,
@@ -222,7 +222,7 @@ static void wake_joiners(rsb_machine *machine) {
     RS_EACH_STRAND(rs_strands_of(machine->engine), strand) {
         if (!joins_thread(strand)) continue;
         int state = 0;
-        VALUE alive = rb_protect(is_alive, ((rsb_strand *)strand->user)->blocker, &state);
+        VALUE alive = rb_protect(is_alive, ((rsb_strand *)rs_strand_user(strand))->blocker, &state);
         if (state) rb_set_errinfo(Qnil);
         else if (!RTEST(alive)) rs_unblock(machine->engine, strand);
     }

@@ -33,7 +33,7 @@ void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
 /* What becomes of strands that end. scope.c puts it in when the extension is loaded. */
 typedef struct {
     /* The strand is about to end with its `error`, which is no cancellation. */
-    void (*failed)(rsb_machine *machine, rsb_strand *strand, const rs_strand *engine);
+    void (*failed)(rsb_machine *machine, rsb_strand *strand, rs_strand *engine);
     /* A strand that has a supervisor has ended. */
     void (*child_ended)(rsb_machine *machine, VALUE supervisor, rsb_strand *strand);
 } rsb_supervisors;

@@ -13,8 +13,8 @@ typedef struct rsb_list_kind {
 
 /* The kind of the list in which the strand waits; NULL: it waits in none of a kind. */
 static inline const rsb_list_kind *rsb_list_kind_of(const rs_strand *strand) {
-    if (strand->state != RS_STRAND_PARKED || strand->waiter.list == NULL) return NULL;
-    return (const rsb_list_kind *)(uintptr_t)strand->waiter.tag;
+    if (!rs_strand_is(strand, RS_STRAND_PARKED) || rs_strand_list(strand) == NULL) return NULL;
+    return (const rsb_list_kind *)(uintptr_t)rs_strand_tag(strand);
 }
 
 #endif

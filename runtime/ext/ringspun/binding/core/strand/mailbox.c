@@ -64,7 +64,7 @@ static void apply(rsb_machine *machine, rsb_strand *strand, message_purpose purp
     rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), strand->id);
     if (!engine) return;
     if (purpose == TERMINATE) {
-        rs_scope_cancel(machine->engine, &engine->own, RS_CANCELLED_BY_CALL);
+        rs_scope_cancel(machine->engine, rs_strand_own(engine), RS_CANCELLED_BY_CALL);
     } else if (purpose == SCHEDULE_EXCEPTION) {
         rsb_deliver(machine, strand, payload);
     } else if (purpose == INTERRUPT_HOOK) {
@@ -72,8 +72,8 @@ static void apply(rsb_machine *machine, rsb_strand *strand, message_purpose purp
     } else {
         if (NIL_P(strand->messages)) strand->messages = rb_ary_new();
         rb_ary_push(strand->messages, payload);
-        if (engine->state == RS_STRAND_PARKED && engine->wait == RS_WAIT_SUSPEND) {
-            rs_wake(machine->engine, strand->id, engine->ticket, RS_WAKE_VALUE, 0);
+        if (rs_strand_is(engine, RS_STRAND_PARKED) && rs_strand_wait(engine) == RS_WAIT_SUSPEND) {
+            rs_wake(machine->engine, strand->id, rs_strand_ticket(engine), RS_WAKE_VALUE, 0);
         }
     }
 }

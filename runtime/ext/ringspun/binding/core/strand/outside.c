@@ -55,7 +55,7 @@ void rsb_wait_outside(rsb_machine *machine, rsb_outside_wait *wait) {
 static bool wake_outside(rsb_machine *machine) {
     bool woken = false;
     for (rsb_outside_wait *wait = *waits_of(machine); wait; wait = wait->next) {
-        if (wait->strand->state != RS_STRAND_PARKED || !is_ready(wait)) continue;
+        if (!rs_strand_is(wait->strand, RS_STRAND_PARKED) || !is_ready(wait)) continue;
         rs_unblock(machine->engine, wait->strand);
         woken = true;
     }

@@ -6,7 +6,7 @@
 
 rsb_strand *rsb_root_of(rsb_machine *machine) {
     rs_strand *root = rs_root(machine->engine);
-    return root ? root->user : NULL;
+    return root ? rs_strand_user(root) : NULL;
 }
 
 static bool is_thread_kill(VALUE info) { return RB_FIXNUM_P(info) && info != RSB_FIBER_KILLED; }
@@ -38,10 +38,10 @@ static void raise_kill(rsb_machine *machine, rsb_strand *strand) {
 static void raise_once(rsb_machine *machine) {
     rs_strand *me = rs_running(machine->engine);
     rs_scope *cancelling = NULL;
-    for (rs_scope *scope = me->scope; scope; scope = scope->shield ? NULL : scope->parent) {
+    for (rs_scope *scope = rs_strand_scope(me); scope; scope = scope->shield ? NULL : scope->parent) {
         if (scope->cause != RS_NOT_CANCELLED) cancelling = scope;
     }
-    if (!cancelling || !cancelling->once || cancelling->owner != me->index) return;
+    if (!cancelling || !cancelling->once || cancelling->owner != rs_id_index(rs_strand_id(me))) return;
     rs_scope_forgive(machine->engine, cancelling);
     rb_exc_raise(rb_make_exception(2, ((rsb_once *)cancelling)->raises));
 }
@@ -58,7 +58,7 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
     if (kind == RS_WAKE_INTERRUPT) {
         rs_strand *engine = rs_running(machine->engine);
         rs_take_interrupt(engine);
-        if (engine->interrupts == 0) strand->urgent = false;
+        if (rs_strand_interrupts(engine) == 0) strand->urgent = false;
         VALUE exception = strand->kill_pending ? Qnil : next_exception(strand);
         rsb_leave_hook(machine);
         if (strand->kill_pending) raise_kill(machine, strand);
@@ -157,7 +157,7 @@ void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
         root->urgent = true;
         rsb_deliver(machine, root, exception);
     } else if (root && here) {
-        rsb_deliver_kill(machine, here->user, exception, state);
+        rsb_deliver_kill(machine, rs_strand_user(here), exception, state);
     } else {
         rb_jump_tag(state);
     }

@@ -37,14 +37,14 @@ static void scheduled_ends(rsb_machine *machine, rsb_strand *strand) {
     take_out(strand);
     if (family_of(scheduler)->scheduled) return;
     rs_strand *engine = rs_strand_find(rs_strands_of(machine->engine), scheduler->id);
-    if (engine && engine->own.waiters.len > 0) rs_list_wake_all(machine->engine, &engine->own.waiters, 0);
+    if (engine && rs_strand_own(engine)->waiters.len > 0) rs_list_wake_all(machine->engine, &rs_strand_own(engine)->waiters, 0);
 }
 
 static void scheduled_forked(rsb_machine *machine, rsb_strand *survivor) { *family_of(survivor) = (family){0}; }
 
 void rsb_scheduled_wait(rsb_machine *machine) {
     const rsb_strand *me = rsb_running(machine);
-    rs_list *waiters = &rs_running(machine->engine)->own.waiters;
+    rs_list *waiters = &rs_strand_own(rs_running(machine->engine))->waiters;
     while (family_of(me)->scheduled) {
         rsb_raise_wake(machine, rsb_wait(machine, RS_WAIT_SCOPE, 0, RS_NEVER, waiters, NULL, NULL));
     }

@@ -149,7 +149,7 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
 }
 
 RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
-    rsb_strand *strand = engine->user;
+    rsb_strand *strand = rs_strand_user(engine);
     RS_CHECK(!strand->done);
     strand->done = true;
     if (RS_UNLIKELY(strand->tells_end)) RSB_EACH_PART(strand_ends, machine, strand);
@@ -161,9 +161,9 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
 
 /* The running strand ends without having run, or cannot go on. */
 void rsb_strand_fail(rsb_machine *machine, rs_strand *engine, VALUE error) {
-    rsb_strand *strand = engine->user;
+    rsb_strand *strand = rs_strand_user(engine);
     strand->tells_end = true; /* of what is left on a stack that does not go on */
-    if (engine->batch) rsb_without_block.fail(machine, engine, error);
+    if (rs_strand_batch(engine)) rsb_without_block.fail(machine, engine, error);
     else if (!strand->started && NIL_P(strand->body)) strand->error = error; /* read where it was begun */
     else end_with_error(machine, strand, engine, error);
     finish(machine, engine);
@@ -202,7 +202,7 @@ static void use_again(rsb_machine *machine, rsb_strand *strand) {
 }
 
 bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
-    rsb_strand *strand = engine->user;
+    rsb_strand *strand = rs_strand_user(engine);
     VALUE self = strand->self;
     int state = 0;
     bool thread_killed = false;
@@ -269,7 +269,7 @@ static VALUE strand_machine(VALUE self) { return rsb_strand_get(self)->machine; 
 static VALUE strand_state(VALUE self) {
     static const char *const names[] = {"done", "new", "ready", "running", "parked"};
     rs_strand *engine = engine_of(rsb_strand_get(self));
-    return ID2SYM(rb_intern(names[engine ? engine->state : 0]));
+    return ID2SYM(rb_intern(names[engine ? rs_strand_state_now(engine) : 0]));
 }
 
 VALUE rsb_request_in_words(const rs_request *request) {
@@ -291,9 +291,9 @@ static VALUE blocker_name(VALUE blocker) {
     return rb_sprintf("a %" PRIsVALUE, rb_obj_class(blocker));
 }
 
-static const char *scope_name(const rs_strand *engine) {
-    const rs_scope *scope = (const rs_scope *)((const char *)engine->waiter.list - offsetof(rs_scope, waiters));
-    if (scope == &engine->own) return "what it has scheduled to end";
+static const char *scope_name(rs_strand *engine) {
+    const rs_scope *scope = (const rs_scope *)((const char *)rs_strand_list(engine) - offsetof(rs_scope, waiters));
+    if (scope == rs_strand_own(engine)) return "what it has scheduled to end";
     return scope->run ? "the strands of a run to end" : rs_wait_name(RS_WAIT_SCOPE);
 }
 
@@ -313,14 +313,14 @@ static VALUE strand_waits_for(VALUE self) {
     rsb_strand *strand = rsb_strand_get(self);
     rs_machine *machine = rsb_machine_any_thread(strand->machine)->engine;
     rs_strand *engine = engine_of(strand);
-    if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
+    if (!engine || !rs_strand_is(engine, RS_STRAND_PARKED)) return Qnil;
     const char *said = said_by_a_part(strand, engine);
     if (said) return rb_utf8_str_new_cstr(said);
     const rsb_list_kind *kind = rsb_list_kind_of(engine);
-    if (kind) return kind->in_words ? kind->in_words(engine->waiter.list) : rb_str_new_cstr(kind->what);
-    if (engine->wait == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
-    if (engine->wait == RS_WAIT_SCOPE && engine->waiter.list) return rb_str_new_cstr(scope_name(engine));
-    if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
+    if (kind) return kind->in_words ? kind->in_words(rs_strand_list(engine)) : rb_str_new_cstr(kind->what);
+    if (rs_strand_wait(engine) == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
+    if (rs_strand_wait(engine) == RS_WAIT_SCOPE && rs_strand_list(engine)) return rb_str_new_cstr(scope_name(engine));
+    if (rs_strand_wait(engine) != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(rs_strand_wait(engine)));
     return rsb_request_in_words(rs_request_of_wait(machine, engine));
 }
 

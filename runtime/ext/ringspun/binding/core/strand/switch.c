@@ -103,7 +103,7 @@ static bool try_again_after_gc(rsb_machine *machine, rs_strand *strand) {
  * counts: if another fiber of it has ended, the strand itself has switched to us. */
 static bool cannot_run(rsb_machine *machine, rs_strand *strand) {
     if (!rs_is_running(machine->engine, strand)) return false;
-    rsb_strand *target = strand->user;
+    rsb_strand *target = rs_strand_user(strand);
     VALUE error = rb_errinfo();
     if (!target->started) {
         bool stackless = rsb_is_exception(error) && rb_obj_is_kind_of(error, fiber_error);
@@ -121,7 +121,7 @@ static bool cannot_run(rsb_machine *machine, rs_strand *strand) {
 static void note_displaced(rsb_machine *machine) {
     if (RS_LIKELY(rs_none_runs(machine->engine))) return;
     rs_strand *strand = rs_running(machine->engine);
-    rsb_strand *target = strand->user;
+    rsb_strand *target = rs_strand_user(strand);
     target->displaced = target->started;
     if (target->started) return;
     rsb_strand_fail(machine, strand, rsb_error(rsb_eError, "the fiber of this strand has ended before the strand began, by what a "
@@ -133,7 +133,7 @@ static VALUE transfer_checked(VALUE fiber) { return rb_funcallv(fiber, id_transf
 /* Nothing says which fiber of the strand made that call: the one that waited last, or its home. Fiber#transfer raises for a fiber
  * that cannot have made it, because it has ended, yielded or resumed another; rb_fiber_transfer would not. */
 static int return_to_displaced(rsb_machine *machine, rs_strand *strand, VALUE here) {
-    rsb_strand *target = strand->user;
+    rsb_strand *target = rs_strand_user(strand);
     VALUE fibers[2] = {target->fiber, target->home};
     target->displaced = false;
     for (int i = 0; i < 2; i++) {
@@ -151,7 +151,7 @@ static int return_to_displaced(rsb_machine *machine, rs_strand *strand, VALUE he
 }
 
 static VALUE first_fiber(rsb_machine *machine, rs_strand *strand, VALUE here) {
-    rsb_strand *target = strand->user;
+    rsb_strand *target = rs_strand_user(strand);
     if (RS_LIKELY(!target->own_fiber)) return take_runner(machine, strand, here);
     rsb_stacks_lock(machine);
     return target->fiber;
@@ -160,7 +160,7 @@ static VALUE first_fiber(rsb_machine *machine, rs_strand *strand, VALUE here) {
 /* Switches to that strand; returns when this fiber is switched to again, for whatever reason. Non-zero: the state of
  * rb_protect. */
 static inline int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here) {
-    rsb_strand *target = strand->user;
+    rsb_strand *target = rs_strand_user(strand);
     if (RS_UNLIKELY(target->displaced)) return return_to_displaced(machine, strand, here);
     VALUE fiber = target->started ? target->fiber : first_fiber(machine, strand, here);
     if (fiber == Qundef || fiber == here) return 0;
@@ -193,7 +193,7 @@ RSB_APART static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bo
     if (RS_LIKELY(usable)) rsb_runners_put(&machine->runners, here);
     int state = switch_to(machine, next, here);
     leave_idle(machine, here);
-    bool by_others = !rs_none_runs(machine->engine) && ((rsb_strand *)rs_running(machine->engine)->user)->started;
+    bool by_others = !rs_none_runs(machine->engine) && ((rsb_strand *)rs_strand_user(rs_running(machine->engine)))->started;
     if (RS_LIKELY(!by_others)) {
         if (state) rsb_caught_in_loop(machine, NULL, state);
         return usable;
@@ -213,8 +213,8 @@ RSB_APART static bool may_end(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_stacks_are_shared())) return false;
     rs_strand *root = rs_root(machine->engine);
     if (!root) return false; /* in a forked child the root has ended: this fiber must end the child (rsb_without_strand) */
-    bool parked = root->state == RS_STRAND_PARKED || root->state == RS_STRAND_READY;
-    rsb_strand *handle = root->user;
+    bool parked = rs_strand_is(root, RS_STRAND_PARKED) || rs_strand_is(root, RS_STRAND_READY);
+    rsb_strand *handle = rs_strand_user(root);
     return parked && !handle->displaced && handle->fiber == machine->root_fiber;
 }
 
@@ -228,7 +228,7 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
         rs_machine *engine = machine->engine;
         rs_strand *strand = rs_none_runs(engine) ? next_to_run(machine, NULL) : rs_running(engine);
         if (!strand) continue;
-        rsb_strand *target = strand->user;
+        rsb_strand *target = rs_strand_user(strand);
         if (usable && !target->started) {
             usable = rsb_strand_run(machine, strand, here);
             if (!usable && may_end(machine)) return Qnil;
@@ -270,15 +270,15 @@ static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     VALUE exception = rb_errinfo();
     if (rs_is_running(machine->engine, me)) {
         if (exception != RSB_FIBER_KILLED) rsb_caught_in_loop(machine, me, state);
-        else rsb_kill_repeated(me->user, state);
+        else rsb_kill_repeated(rs_strand_user(me), state);
         return;
     }
     if (rsb_is_exception(exception)) {
         rb_set_errinfo(Qnil);
-        if (is_end_of_hook(machine)) rsb_interrupt_hook(machine, me->user, exception);
-        else rsb_deliver(machine, me->user, exception);
+        if (is_end_of_hook(machine)) rsb_interrupt_hook(machine, rs_strand_user(me), exception);
+        else rsb_deliver(machine, rs_strand_user(me), exception);
     } else {
-        rsb_deliver_kill(machine, me->user, exception, state);
+        rsb_deliver_kill(machine, rs_strand_user(me), exception, state);
     }
 }
 
@@ -286,7 +286,7 @@ static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
 static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_strand *next, int64_t *result) {
     rs_machine *engine = machine->engine;
     VALUE here = rb_fiber_current();
-    rsb_strand *self = me->user;
+    rsb_strand *self = rs_strand_user(me);
     if (RS_UNLIKELY(self->fiber != here)) {
         self->fiber = here;
         rsb_note_fiber(machine, self, here);
@@ -308,7 +308,7 @@ static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_s
 }
 
 static inline rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
-    if (RS_UNLIKELY(me->batch != NULL)) rsb_without_block.hand_over(machine, me);
+    if (RS_UNLIKELY(rs_strand_batch(me) != NULL)) rsb_without_block.hand_over(machine, me);
     return park_behind(machine, me, NULL, result);
 }
 
@@ -348,7 +348,7 @@ void rsb_raise_refusal(rsb_machine *machine) {
 }
 
 static bool has_pending(const rs_strand *me) {
-    return RS_UNLIKELY(((rsb_strand *)me->user)->urgent) && me->shield_depth == 0 && me->interrupts > 0;
+    return RS_UNLIKELY(((rsb_strand *)rs_strand_user(me))->urgent) && rs_strand_shields(me) == 0 && rs_strand_interrupts(me) > 0;
 }
 
 void rsb_raise_pending(rsb_machine *machine) {
@@ -370,7 +370,7 @@ static inline rs_wake_kind wait_until(rsb_machine *machine, rs_wait_kind wait, u
     rs_wake_kind wake = park(machine, me, result);
     /* A kill of the thread ended the strands that it waited for, so the kill is raised and not their outcome. */
     bool for_strands = wait == RS_WAIT_JOIN || wait == RS_WAIT_SCOPE;
-    bool killed = for_strands && ((rsb_strand *)me->user)->kill_pending;
+    bool killed = for_strands && ((rsb_strand *)rs_strand_user(me))->kill_pending;
     bool late = has_pending(me) && has_nothing_to_lose(wait) && !(flags & RS_PARK_SHIELDED);
     return RS_UNLIKELY(killed || late) ? RS_WAKE_INTERRUPT : wake;
 }
@@ -402,7 +402,7 @@ static inline void run_others(rsb_machine *machine, rs_strand *me) {
 }
 
 static void raise_for_itself(rsb_machine *machine, const rs_strand *me) {
-    if (RS_LIKELY(me->interrupts == 0) || rs_refusal(machine->engine, 0) != RS_WAKE_INTERRUPT) return;
+    if (RS_LIKELY(rs_strand_interrupts(me) == 0) || rs_refusal(machine->engine, 0) != RS_WAKE_INTERRUPT) return;
     rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
 }
 
@@ -414,7 +414,8 @@ static inline void yield(rsb_machine *machine, bool resumable) {
     if (resumable) rs_make_resumable(me, rs_next_ticket(engine));
     run_others(machine, me);
     /* What came during the yield is raised here, and not only at the next wait: a yield has no result that would be lost. */
-    if (RS_UNLIKELY(me->interrupts > 0 || me->scope->effective)) rsb_raise_wake(machine, rs_refusal(engine, 0));
+    bool raises = rs_strand_interrupts(me) > 0 || rs_strand_scope(me)->effective;
+    if (RS_UNLIKELY(raises)) rsb_raise_wake(machine, rs_refusal(engine, 0));
 }
 
 static inline void check_stack(const rs_request *request) {

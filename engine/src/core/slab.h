@@ -1,29 +1,11 @@
 /* slab: slots of one kind, which never move, so that timers and lists may lie in them. Owned by the machine's thread.
  *
- * A slot has an index for ever, and a generation that counts how often it was given out and is never 0: the two are its name, by
- * which a slot that was given out again differs from what it was before. What lies in a slot stays there when it is given
- * back, for its owner's states say that it is free.
+ * What lies in a slot stays there when it is given back, for its owner's states say that it is free.
  */
 #ifndef RINGSPUN_SLAB_H
 #define RINGSPUN_SLAB_H
 
-#include "ringspun/core/base.h"
-
-typedef struct {
-    uint32_t index;
-    uint32_t generation;
-    uint32_t next_free;
-} rs_slot;
-
-/* The first member of what lies in a slab. */
-#define RS_SLOT                                                                                                       \
-    union {                                                                                                           \
-        rs_slot slot;                                                                                                 \
-        struct {                                                                                                      \
-            uint32_t index;                                                                                           \
-            uint32_t generation;                                                                                      \
-        };                                                                                                            \
-    }
+#include "ringspun/core/slot.h"
 
 /* Slots that are allocated together. A power of two, for every look at a slot divides by it. */
 #define RS_SLAB_CHUNK 256u
