@@ -81,7 +81,7 @@ static void loop(struct program *program)
 
         must(decision.verdict != RS_DEADLOCK, "deadlock");
         if (decision.verdict == RS_RUN) {
-            step(program, decision.strand->user);
+            step(program, rs_strand_user(decision.strand));
             continue;
         }
         if (program->armed && sent == program->received) {
@@ -104,7 +104,7 @@ static void run(struct program *program, unsigned batches)
 
         receiver->left = batches;
         receiver->op = NULL;
-        must(rs_spawn(machine, &root->own, receiver) != NULL, "rs_spawn");
+        must(rs_spawn(machine, rs_strand_own(root), receiver) != NULL, "rs_spawn");
     }
     program->live = BATCH;
     ticket = rs_park_begin(machine, RS_WAIT_SUSPEND, RS_PARK_SHIELDED, RS_NEVER);

@@ -38,7 +38,6 @@ typedef struct rs_strand rs_strand;
 /* Of rs_spawn. */
 static inline void *rs_strand_user(const rs_strand *strand) { return ((const rs_strand_head *)(const void *)strand)->user; }
 
-
 /* All that a machine has (rs_strands_of). */
 typedef struct rs_strands rs_strands;
 
