@@ -83,6 +83,7 @@ class BenchTest::FloorTest < Minitest::Test
       assert system(program, 3 => writer)
       writer.close
       assert_equal Bench.payload(91, 300), reader.read
+      reader.close
     end
   end
 
