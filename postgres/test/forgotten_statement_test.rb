@@ -3,7 +3,7 @@
 require "postgres_helper"
 
 # A statement that the server knows no more. Where PgBouncer knows statements itself, it ends connections that name such a one.
-# servers: 15, 17, pgbouncer, pgbouncer-once
+# servers: 15, 17, pgbouncer
 class PostgresForgottenStatementTest < Minitest::Test
   include OnPool
   include NoNames

@@ -3,7 +3,7 @@
 require "postgres_helper"
 
 # Behind PgBouncer in transaction mode: it says yes to LISTEN, and nothing ever comes; and what a session leaves is the pooler's.
-# servers: pgbouncer, pgbouncer-once, pgbouncer-100
+# servers: pgbouncer, pgbouncer-100
 class PostgresListenPooledTest < Minitest::Test
   include OnPool
   include AnyBackend

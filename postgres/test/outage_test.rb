@@ -13,8 +13,6 @@ class PostgresOutageTest < Minitest::Test
   include Outages
 
   def test_connections_that_somebody_ends_by_chance
-    return if sessions_in_turns?
-
     random = Random.new(seed)
     on_pool(max: 4, application_name: "tried") do |pool, machine|
       assert_survives(pool, machine) { look { |other| 40.times { terminate_one(other, random) } } }

@@ -169,8 +169,6 @@ class PostgresPoolTest < Minitest::Test
   end
 
   def test_machines_share_the_places
-    return if sessions_in_turns?
-
     pool = pool(max: 1)
     on_machine = -> { Ringspun.run { pool.session { |session| session.query_value("select pg_backend_pid()") } } }
     first = on_machine.call
@@ -331,8 +329,6 @@ class PostgresPoolTest < Minitest::Test
   end
 
   def test_a_connection_that_has_ended_while_nobody_used_it_is_replaced
-    return if sessions_in_turns?
-
     on_pool(lanes: 1) do |pool, machine|
       2.times do
         pids = [pool.query_value("select pg_backend_pid()"), pool.session { |s| s.query_value("select pg_backend_pid()") }]
@@ -347,8 +343,6 @@ class PostgresPoolTest < Minitest::Test
   end
 
   def test_a_connection_that_has_lived_long_enough_is_replaced
-    return if sessions_in_turns?
-
     on_pool(max_lifetime: 0.001) do |pool, machine|
       pid = -> { pool.session { |s| s.query_value("select pg_backend_pid()") } }
       first = pid.call

@@ -7,7 +7,7 @@ require "ringspun/postgres"
 # Included beside OnPool by what begins transactions: behind a pooler that knows no statements of clients, a name that was given
 # on another connection of its ends them.
 module NoNames
-  def pool_options = %w[pgbouncer pgbouncer-once].include?(ENV["RINGSPUN_POSTGRES"]) ? { statement_cache: 0 } : {}
+  def pool_options = ENV["RINGSPUN_POSTGRES"] == "pgbouncer" ? { statement_cache: 0 } : {}
 end
 
 # Tests that have a pool to a real server.
@@ -15,10 +15,6 @@ module OnPool
   include Servers::Postgres
 
   Postgres = Ringspun::Postgres
-
-  # Whether a pooler before the server has sessions that go from one client to another. Then a session says nothing about a
-  # connection of ours, and whoever ends it may end what another client does.
-  def sessions_in_turns? = ENV["RINGSPUN_POSTGRES"] == "pgbouncer"
 
   # @return [Object] of the block, which runs in a strand
   def on_pool(**options)

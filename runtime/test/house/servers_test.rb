@@ -46,16 +46,16 @@ class ServersTest < Minitest::Test
     define_method("test_what_is_asked_for_by_#{name}") do
       answer = ruby_child(STATEMENTS, env: { "RUBYOPT" => "-rbundler/setup", "RINGSPUN_POSTGRES" => name })
       endpoint, server, version, *found = answer.out.lines(chomp: true)
-      assert_equal ["", [%w[pgbouncer pgbouncer-once].include?(name) ? "26000" : "1"]], [answer.err, found]
+      assert_equal ["", [name == "pgbouncer" ? "26000" : "1"]], [answer.err, found]
       assert_empty([endpoint, server].select { |path| File.exist?(path) })
-      assert_equal name, endpoint == server ? version : endpoint[/pgbouncer(-once|-100)?(?=-)/]
+      assert_equal name, endpoint == server ? version : endpoint[/pgbouncer(-100)?(?=-)/]
     end
   end
 
   def test_a_postgres_that_nobody_knows_is_told_with_those_that_there_are
     code = "require 'minitest'\nrequire 'support/servers'\nServers.postgres_url"
     answer = ruby_child(code, env: { "RINGSPUN_POSTGRES" => "16" })
-    assert_match(/RINGSPUN_POSTGRES=16 is none of 15, 17, pgbouncer, pgbouncer-once, pgbouncer-100/, answer.err)
+    assert_match(/RINGSPUN_POSTGRES=16 is none of 15, 17, pgbouncer, pgbouncer-100/, answer.err)
   end
 
   # See bin/support/unpacked.sh.

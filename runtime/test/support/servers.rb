@@ -192,15 +192,9 @@ class Servers
 
   def log = File.join(@folder, "log")
 
-  # What the tests of Postgres may run on, by RINGSPUN_POSTGRES: a major version, or PgBouncer before the newest server, with what
-  # is said to it. The first resets a session after each transaction, and takes them in turns. The others begin a new one, which
-  # costs a process of the server.
-  POSTGRES_VARIANTS = {
-    "15" => nil, "17" => nil,
-    "pgbouncer" => { max_prepared_statements: 0, server_reset_query_always: 1, server_round_robin: 1 },
-    "pgbouncer-once" => { max_prepared_statements: 0, server_lifetime: 0 },
-    "pgbouncer-100" => { max_prepared_statements: 100, server_lifetime: 0 }
-  }.freeze
+  # What the tests of Postgres may run on, by RINGSPUN_POSTGRES: a major version, or PgBouncer before the newest server, which
+  # keeps track of so many prepared statements a connection.
+  POSTGRES_VARIANTS = { "15" => nil, "17" => nil, "pgbouncer" => 0, "pgbouncer-100" => 100 }.freeze
 
   # What the tests of the jobs may run on, by RINGSPUN_REDIS.
   REDIS_VARIANTS = %w[redis valkey].freeze
@@ -230,11 +224,12 @@ class Servers
         raise("#{name} #{version} is missing: run bin/setup#{" --matrix" if version}")
     end
 
-    # In transaction mode, before the newest server: no transaction finds what one before it has left in its session.
+    # In transaction mode, before the newest server. It uses a connection for one transaction only, so that no two of a client are
+    # ever on the same.
     #
-    # @param name [String] of POSTGRES_VARIANTS
-    def pgbouncer(name)
-      start(name) do |server|
+    # @param max_prepared_statements [Integer] 0: it has no idea of them
+    def pgbouncer(max_prepared_statements:)
+      start("pgbouncer-#{max_prepared_statements}") do |server|
         File.write(File.join(server.folder, "users"), '"ringspun" ""')
         File.write(config = File.join(server.folder, "pgbouncer.ini"), <<~INI)
           [databases]
@@ -245,7 +240,8 @@ class Servers
           auth_type = trust
           auth_file = #{server.folder}/users
           pool_mode = transaction
-          #{POSTGRES_VARIANTS.fetch(name).map { |setting, value| "#{setting} = #{value}" }.join("\n")}
+          server_lifetime = 0
+          max_prepared_statements = #{max_prepared_statements}
         INI
         server.run(pgbouncers.first || program("pgbouncer"), config, signal: "QUIT") # TERM has waited for clients since 1.23
       end
@@ -253,7 +249,8 @@ class Servers
 
     # Where clients connect: the server, or what RINGSPUN_POSTGRES has put before it.
     def postgres_endpoint
-      POSTGRES_VARIANTS[chosen_postgres] ? pgbouncer(chosen_postgres) : postgres
+      statements = POSTGRES_VARIANTS.fetch(chosen_postgres) if chosen_postgres
+      statements ? pgbouncer(max_prepared_statements: statements) : postgres
     end
 
     # @param name [String] of POSTGRES_VARIANTS
