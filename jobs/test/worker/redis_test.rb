@@ -259,39 +259,36 @@ class WorkerRedisTest < RedisCase
   # It lets nobody run who could end it, so another thread tells it.
   def test_a_job_that_computes_asks_whether_it_is_cancelled
     told = nil
-    on("compute") do |path, job|
-      other = open_storage({ path: })
-      patience = Patience.new(20)
-      Fiber.blocking do # so that no strand has its turn
-        nil until other.nodes.any? || patience.over?
-        Jobs::Worker.cancel(job.jid, storage: other)
-        nil until (told = job.cancelled?) || patience.over?
-      end
-    end
-    with_worker(beat: 0.1) do
-      push("compute", redis_path)
-      until_done(1)
+    work_that_computes do |other, job, patience|
+      Jobs::Worker.cancel(job.jid, storage: other)
+      nil until (told = job.cancelled?) || patience.over?
     end
     assert told, lines.to_s
-    assert_equal({ done: 1 }, worker.counts)
   end
 
   def test_a_job_that_computes_asks_whether_the_worker_is_to_end
     told = nil
-    on("compute") do |path|
+    work_that_computes do |other, _job, patience|
+      other.signal(other.nodes.first["identity"], "TSTP")
+      nil until (told = Jobs::Worker.stopping?) || patience.over?
+    end
+    assert told, lines.to_s
+  end
+
+  # Runs the block in a job whose worker is announced, while no other strand has its turn.
+  def work_that_computes
+    on("compute") do |path, job|
       other = open_storage({ path: })
       patience = Patience.new(20)
-      Fiber.blocking do # so that no strand has its turn
+      Fiber.blocking do
         nil until other.nodes.any? || patience.over?
-        other.signal(other.nodes.first["identity"], "TSTP")
-        nil until (told = Jobs::Worker.stopping?) || patience.over?
+        yield other, job, patience
       end
     end
     with_worker(beat: 0.1) do
       push("compute", redis_path)
       until_done(1)
     end
-    assert told, lines.to_s
     assert_equal({ done: 1 }, worker.counts)
   end
 
