@@ -3,7 +3,7 @@
 require "fileutils"
 
 module Bench
-  # Measures what is kept in bench/results, of which the repository says how fast it is.
+  # Measures what is kept in bench/results: the figures that the repository shows.
   class Keeping
     BENCH = File.join(ROOT, "bin/bench")
 

@@ -33,7 +33,7 @@ struct rs_strands {
     rs_run_queue others;        /* new, or at the end of a turn that they gave up themselves */
     uint32_t run_len;           /* of both */
     uint32_t woken_len;
-    uint32_t passes_left;       /* so many of the woken may go before older ones of the others */
+    uint32_t passes_left;       /* woken ones that may still go before older ones of the others */
     uint32_t passes_due;        /* the same as soon as one of the others has run */
     bool passable;              /* one of the others has run since they were last passed */
     uint64_t last_order;

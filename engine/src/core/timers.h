@@ -18,7 +18,7 @@ typedef struct {
 
 void rs_timers_free(rs_timers *timers);
 
-/* Memory for so many at the same time. False: there is none. */
+/* Memory for that many at the same time. False: there is none. */
 bool rs_timers_reserve(rs_timers *timers, uint32_t count);
 void rs_timer_init(rs_timer *timer, rs_timer_kind kind);
 void rs_timer_set(rs_timers *timers, rs_timer *timer, int64_t deadline_ns);

@@ -4,7 +4,7 @@ module Bench
   class Report
     # How a run came out, in numbers: rows in which Ringspun and a peer were measured, and targets.
     class Verdict
-      # State of a target => what it is called. `missed` is one of which nothing is said.
+      # State of a target => what it is called. `missed`: nothing is said about that one.
       WORDS = { met: "met", missed: "missed", open: "open", withdrawn: "withdrawn", unknown: "not measured" }.freeze
 
       # @param standing [Standing]

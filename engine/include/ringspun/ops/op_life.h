@@ -2,9 +2,9 @@
  * thread.
  *
  * A request is tried at first (rs_try), and becomes an op where it would wait (rs_op_start for a strand, rs_op_launch for an
- * owner). Where many strands are ready it may become one without a try (rs_ask), so that one system call is for all of them. The backend arms it, and completes it once (rs_op_complete). Who wants it to end sooner asks for that once
- * (rs_op_cancel), by closing its descriptor too (rs_descriptor_closing), and still waits for the completion: it may be of what
- * was asked for first.
+ * owner). Where many strands are ready it may become one without a try (rs_ask), so that one system call is for all of them. The
+ * backend arms it, and completes it once (rs_op_complete). A caller that wants it to end sooner asks for that once (rs_op_cancel), by
+ * closing its descriptor too (rs_descriptor_closing), and still waits for the completion: it may be of what was asked for first.
  */
 #ifndef RINGSPUN_OP_LIFE_H
 #define RINGSPUN_OP_LIFE_H

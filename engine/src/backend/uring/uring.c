@@ -358,7 +358,7 @@ static void look(rs_machine *machine) {
 
 /* Where nobody can run, and what is asked for has never been there at once, the sleep that follows hands the new entries over: one
  * call instead of two. It could be over before it has begun, for nothing but a lock that was let go and taken again: so it must be
- * likely that there is something to wait for, nobody else may want that lock, and once in so many looks, a prime, it is tried. */
+ * likely that there is something to wait for, nobody else may want that lock, and one look in LOOKS_PER_TRIAL, a prime, tries it. */
 #define IN_VAIN_ENOUGH 16u
 #define LOOKS_PER_TRIAL 11u
 

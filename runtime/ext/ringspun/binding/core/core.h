@@ -1,5 +1,5 @@
 /* core: machines, strands and scopes as objects; switching, waiting, sleeping, raising; checks of arguments. This is its header for
- * the rooms above. It has rooms of its own, each of which knows only those before it here:
+ * the rooms above. Its own rooms follow, and each knows only those before it:
  *   machine/   the machine of a thread, and all that knows no strand yet
  *   strand/    strands, how they wait, and what runs meanwhile
  *   scope/     scopes, deadlines, runs, joins, errors that nobody reads
