@@ -288,9 +288,25 @@ TEST(unblock_of_another_kind_of_wait_is_dropped) {
 
 /* As another thread sends it, which has seen that ticket. */
 static void send_unblock(const rs_strand *strand, uint64_t ticket) {
-    rs_message *message = rs_alloc(sizeof(*message));
-    *message = (rs_message){.kind = RS_MESSAGE_UNBLOCK, .name = rs_strand_id(strand), .payload = ticket};
-    rs_send(machine, message);
+    rs_send(machine, rs_message_new(RS_MESSAGE_UNBLOCK, rs_strand_id(strand), ticket));
+}
+
+/* Also again and again: what has come can be sent anew. */
+TEST(an_unblock_comes_from_a_thread_without_memory) {
+    begin();
+    rs_strand *strand = spawn();
+    next();
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint64_t ticket = block(RS_NEVER);
+        rs_tries_left = 0;
+        send_unblock(strand, ticket);
+        send_unblock(strand, ticket);
+        rs_tries_left = -1;
+        CHECK(next_ever() == strand);
+        CHECK_EQUAL(RS_WAKE_VALUE, park_end());
+    }
+    rs_finish(machine);
+    end();
 }
 
 TEST(a_late_unblock_ends_the_wait_that_it_has_seen) {

@@ -3,7 +3,6 @@
 #include "test.h"
 
 #include "ringspun/flow/write_queue.h"
-#include "ringspun/flow/accept_queue.h"
 #include "backend/op_line.h"
 #include "subjects.h"
 

@@ -194,6 +194,37 @@ OVER_BACKENDS(what_is_put_in_meanwhile_comes_after_it) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
+/* One op sends all of it, so its length says nothing of how much has gone. */
+OVER_BACKENDS(what_the_kernel_has_of_an_op_is_not_untaken) {
+    driver d;
+    int pair[2];
+    rs_write_queue queue;
+    begin_write_queue(subject, &d, pair, &queue);
+    char *bytes = pattern(2 * MANY);
+    CHECK_EQUAL(2 * MANY, rs_write_queue_put(&queue, bytes, 2 * MANY));
+    CHECK_EQUAL(2 * MANY, rs_write_queue_untaken(&queue));
+    rs_write_queue_flush(&queue);
+    CHECK(queue.op != 0);
+    collector first = {0}, rest = {0};
+    collect(&d, &first, pair[1], MANY, 30000);
+    driver_run(&d);
+    CHECK(rs_write_queue_untaken(&queue) <= MANY);
+    collect(&d, &rest, pair[1], MANY, 30000);
+    drainer drainer = {0};
+    drain(&d, &drainer, &queue);
+    driver_run(&d);
+    CHECK_EQUAL(0, rs_write_queue_untaken(&queue));
+    CHECK_EQUAL(MANY, first.len);
+    CHECK_EQUAL(MANY, rest.len);
+    CHECK(memcmp(rest.bytes, bytes + MANY, MANY) == 0);
+    free(first.bytes);
+    free(rest.bytes);
+    free(bytes);
+    end_write_queue(&d, &queue);
+    close_all(&d, pair, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
 /* A layer between, which takes a little at a time. */
 static int64_t pass_some(rs_write_queue *queue, const void *bytes, size_t len, uint32_t *events) {
     rs_request request = {.kind = RS_OP_SEND, .fd = queue->fd,

@@ -62,7 +62,7 @@ static void forget_messages(rs_machine *machine) {
         RS_CHECK(message->kind < RS_MESSAGE_KINDS);
         const rs_part *part = machine->on_message[message->kind];
         if (part && part->forget_message) part->forget_message(machine, message);
-        free(message);
+        rs_message_free(message);
         message = next;
     }
 }

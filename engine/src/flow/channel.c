@@ -102,17 +102,11 @@ static rs_channel_line *line_of(rs_channel *channel, const rs_channel_waiter *wa
     return waiter->state == RS_WAITER_PUSHES ? &channel->pushers : &channel->served;
 }
 
-static rs_message *message_of(rs_message_kind kind, rs_id name, uintptr_t payload) {
-    rs_message *message = rs_alloc(sizeof(*message));
-    *message = (rs_message){.kind = kind, .name = name, .payload = payload};
-    return message;
-}
-
 static void wake(rs_machine *here, rs_channel_waiter *waiter) {
     RS_CHECK(waiter->state > RS_WAITER_PUSHES); /* it is in line no more */
     if (!waiter->machine) pthread_cond_signal(&waiter->changed);
     else if (waiter->machine == here) rs_wake(here, waiter->strand, waiter->ticket, RS_WAKE_VALUE, 0);
-    else rs_send(waiter->machine, message_of(RS_MESSAGE_NUDGE, waiter->strand, waiter->ticket));
+    else rs_send(waiter->machine, rs_message_new(RS_MESSAGE_NUDGE, waiter->strand, waiter->ticket));
 }
 
 static void end_wait(rs_channel *channel, rs_machine *here, rs_channel_waiter *waiter, rs_waiter_state state) {
@@ -134,7 +128,7 @@ static void notify_observers(rs_channel *channel, rs_machine *here, bool for_pla
             continue;
         }
         observer->of_watch.notified = true;
-        rs_send(observer->machine, message_of(RS_MESSAGE_READY, RS_NO_ID, (uintptr_t)observer));
+        rs_send(observer->machine, rs_message_new(RS_MESSAGE_READY, RS_NO_ID, (uintptr_t)observer));
     }
 }
 

@@ -102,7 +102,8 @@ static bool was_closed_here(const rs_write_queue *queue) {
     return rs_descriptor_generation(rs_descriptors_in(queue->machine), queue->fd) != queue->generation;
 }
 
-bool rs_write_queue_is_gone(const rs_write_queue *queue) {
+/* The number may mean something else by now, when others have closed what it meant: nothing more may be tried on it. */
+static bool queue_is_gone(const rs_write_queue *queue) {
     return was_closed_here(queue) || (RS_UNLIKELY(queue->is_open != NULL) && !queue->is_open(queue));
 }
 
@@ -120,7 +121,14 @@ static void ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_list_wake_all(machine, &queue->waiters, 0);
 }
 
-static bool is_gone(const rs_op *op) { return rs_write_queue_is_gone(op->context); }
+size_t rs_write_queue_untaken(const rs_write_queue *queue) {
+    const rs_op *op = queue->op && !queue->pass ? rs_op_find(rs_ops_in(queue->machine), queue->op) : NULL;
+    size_t taken = op ? (size_t)op->request.done : 0;
+    RS_CHECK(taken <= rs_buffer_len(&queue->sending));
+    return rs_write_queue_len(queue) - taken;
+}
+
+static bool is_gone(const rs_op *op) { return queue_is_gone(op->context); }
 
 static const rs_op_owner write_queue_owner = {.ended = ended, .is_gone = is_gone};
 
@@ -178,7 +186,7 @@ void rs_write_queue_flush(rs_write_queue *queue) {
     rs_machine *machine = queue->machine;
     rs_ungather(machine, &queue->gathered);
     if (queue->op || rs_write_queue_len(queue) == 0) return;
-    if (rs_write_queue_is_gone(queue)) {
+    if (queue_is_gone(queue)) {
         fail(queue, -EBADF);
         return;
     }

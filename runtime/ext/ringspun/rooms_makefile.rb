@@ -66,15 +66,16 @@ def rules_of_rooms(folders, warned, headers, own)
       \t#{[compile, *own[folder]].join(" ")} $(COUTFLAG)$@ -c $(CSRCFLAG)$<
     MAKE
   end
-  # A new Ruby deprecates what it has, and other compilers warn of more. With the flags of the build. A file at a time, for only
-  # such a command is known to ccache.
+  # A new Ruby deprecates what it has, and other compilers warn of more. The commands are those of the build, so that ccache has
+  # kept, where it is, what the compiler said then. With -Werror or -fsyntax-only the compiler would be asked again.
   [*rules, <<~MAKE]
 
     $(OBJS): Makefile $(wildcard $(srcdir)/*.h #{[*folders, *headers].map { |folder| "$(srcdir)/#{folder}/*.h" }.join(" ")})
 
     warnings:
     \t$(Q) failed=; for file in $(wildcard #{warned.map { |folder| "$(srcdir)/#{folder}/*.c" }.join(" ")}); do \\
-    \t  #{compile.delete_prefix("$(Q) ")} -Werror -fsyntax-only $$file || failed=1; \\
-    \tdone; test -z "$$failed"
+    \t  said=$$(#{compile.delete_prefix("$(Q) ")} $(COUTFLAG)warned.$(OBJEXT) -c $(CSRCFLAG)$$file 2>&1) && test -z "$$said" || \\
+    \t    { failed=1; printf '%s\\n' "$$said"; }; \\
+    \tdone; $(RM) warned.$(OBJEXT); test -z "$$failed"
   MAKE
 end

@@ -6,6 +6,7 @@ require_relative "cluster/settings"
 require_relative "cluster/sockets"
 require_relative "cluster/supervisor"
 require_relative "cluster/worker"
+require_relative "cluster/alone"
 require_relative "cluster/worker_process"
 
 module Ringspun
@@ -19,7 +20,8 @@ module Ringspun
   # It has no machine of its own. Its signals:
   #
   # - TERM, INT: every worker drains, and {run} returns. A second one kills the workers that are left.
-  # - HUP: the workers are replaced, one after the other. The old worker drains when the new one is ready.
+  # - HUP: the workers are replaced, one after the other. The old worker drains when the new one is ready. When it comes because
+  #   the terminal was closed, it is as TERM.
   #
   # A worker that gets a TERM itself drains and is replaced. Workers ignore INT and HUP: the terminal sends these to the whole
   # process group, and the parent acts on them. When the parent dies, its workers drain.
@@ -31,9 +33,11 @@ module Ringspun
       #
       # Only on the main thread, and outside of {Ringspun.run}. A worker runs none of the program's `at_exit` blocks.
       #
-      # @param workers [Integer, Symbol] number of workers; :cores: one for each processor
-      # @param listen [Array(String, Integer), String, Hash, nil] a host and a port, the path of a Unix socket, or a Hash of names
-      #   and these, see {Worker#serve}
+      # @param workers [Integer, Symbol] number of workers; :cores: one for each processor; 0: nothing is forked, and the block
+      #   runs in this process, without a parent: it drains at HUP as well, its errors are raised from here, and `grace`, `boot`,
+      #   `heartbeat`, `settle` and `backoff` mean nothing
+      # @param listen [Array(String, Integer), String, Socket, Hash, nil] a host and a port, the path of a Unix socket, a socket
+      #   that listens already, or a Hash of names and these, see {Worker#serve}
       # @param backlog [Integer] connections that the kernel keeps for each socket until a worker accepts them
       # @param mode [Integer, nil] permissions of the Unix sockets' files; nil: as the umask says
       # @param drain [Numeric, nil] seconds a worker has to finish its work after it was asked to end; then the rest is cancelled;
@@ -52,17 +56,22 @@ module Ringspun
       # @param logger [IO, Logger, nil] gets a line for each event; nil: no log
       # @yieldparam worker [Worker]
       # @return [nil] when all workers have drained
-      # @raise [ClusterError] when workers had to be killed, failed while they ended, or never became ready
+      # @raise [ClusterError] when workers had to be killed, failed while they ended, or never became ready; without workers: when
+      #   a second signal has cut what was left
       # @raise [UsageError, SystemCallError, SocketError]
       # @since 0.1.0
       def run(workers: :cores, listen: nil, backlog: 1024, mode: nil, drain: 30, grace: 5, boot: 60, heartbeat: 60, settle: 10,
               backoff: 0.1..30, before_fork: nil, after_fork: nil, on_worker_end: nil, on_reload: nil, logger: $stderr, &block)
         raise UsageError, "Cluster.run needs a block" unless block
 
-        settings = Settings.new(workers:, drain:, grace:, boot:, heartbeat:, settle:, backoff:,
+        settings = Settings.new(workers:, mode:, drain:, grace:, boot:, heartbeat:, settle:, backoff:,
                                 before_fork:, after_fork:, on_worker_end:, on_reload:, log: Log.new(logger))
         check_place
-        alone { Sockets.open(listen, backlog, mode) { |sockets| Supervisor.new(settings, sockets, block).run } }
+        alone do
+          Sockets.open(listen, backlog, mode) do |sockets|
+            settings.workers.zero? ? Alone.new(settings, sockets).run(&block) : Supervisor.new(settings, sockets, block).run
+          end
+        end
       end
 
       private
@@ -90,6 +99,6 @@ module Ringspun
       end
     end
 
-    private_constant :Log, :Settings, :Slot, :Sockets, :Supervisor, :Traps, :WorkerProcess
+    private_constant :Alone, :Log, :Settings, :Slot, :Sockets, :Supervisor, :Terminal, :Traps, :WorkerProcess
   end
 end

@@ -86,12 +86,18 @@ module Ringspun
         raise UsageError, "SIG#{name} cannot be trapped (#{e.message}); \"USR2\" can"
       end
 
-      # In Fiber.blocking, because the interrupted strand must not park here. Errors of the output are ignored.
-      def print_tree
-        Fiber.blocking { $stderr.write(Ringspun.inspect_tree) }
+      def print_tree = print_in_handler(Ringspun.inspect_tree)
+
+      # Writes to the standard error in a handler of a signal. In Fiber.blocking, because the interrupted strand must not park
+      # here. Errors of the output are ignored.
+      def print_in_handler(text)
+        Fiber.blocking { output.write(text) }
       rescue SystemCallError, IOError
         nil
       end
+
+      # An IO of its own, for a strand may be within a write to `$stderr`, and has its lock.
+      def output = $stderr.is_a?(IO) ? IO.for_fd($stderr.fileno, "w", autoclose: false).tap { |io| io.sync = true } : $stderr
     end
 
     # @return [Machine]

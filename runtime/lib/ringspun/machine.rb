@@ -161,13 +161,13 @@ module Ringspun
     # Ends a forked child whose strands have ended, like a program that ends with that error, but without at_exit blocks: those
     # are the parent's.
     def end_child(error, failed)
-      [$stdout, $stderr].each(&:flush)
+      [$stdout, $stderr].each { |io| io.flush rescue nil } # as Ruby does at the end of a program
       case error
       when SystemExit then exit!(error.status)
       when SignalException
         trap(error.signo, "SYSTEM_DEFAULT")
         Process.kill(error.signo, Process.pid)
-      when Exception then warn(text_of(error))
+      when Exception then Warnings.tell(text_of(error))
       end
       exit!(!error && !failed)
     end
@@ -246,8 +246,19 @@ module Ringspun
     # @since 0.1.0
     def terminate = machine.terminate(self)
 
+    # Says what the strand is there for. {Inspector} shows it, and so does {#inspect}.
+    #
+    # @param value [#to_s, nil] an object is asked anew each time, on any thread: it may say what the strand does at present
+    # @return [#to_s, nil]
+    # @since 0.1.0
+    attr_writer :name
+
+    # @return [String, nil] what it was named
+    # @since 0.1.0
+    def name = @name&.to_s
+
     # @return [String]
     # @since 0.1.0
-    def inspect = "#<Ringspun::Strand:0x#{(object_id << 3).to_s(16)} #{state}>"
+    def inspect = "#<Ringspun::Strand:0x#{(object_id << 3).to_s(16)} #{state}#{" #{name.inspect}" if @name}>"
   end
 end

@@ -15,8 +15,10 @@ module Ringspun
 
     # A block that a thread runs while a strand waits for it.
     class Job
-      def initialize(block)
+      # @param storage [Hash{Symbol => Object}, nil] the fiber storage that the block sees
+      def initialize(block, storage = nil)
         @block = block
+        @storage = storage
         @done = Thread::Queue.new
         @lock = Thread::Mutex.new
         @thread = @value = @error = nil
@@ -58,7 +60,13 @@ module Ringspun
 
       private
 
-      def work = @block.call
+      # The thread has run blocks of other strands.
+      def work
+        @storage&.each { |name, value| Fiber[name] = value }
+        @block.call
+      ensure
+        Worker.clear
+      end
 
       def begin? = @lock.synchronize { @thread = Thread.current unless @ended }
 
@@ -118,6 +126,13 @@ module Ringspun
 
     # One thread of the pool, and the queue with its next job.
     class Worker
+      # What this thread has in its fiber storage and its fiber-locals: what blocks have left, and what it has inherited from the
+      # strand that made it.
+      def self.clear
+        Fiber.current.storage&.each_key { |name| Fiber[name] = nil }
+        Thread.current.keys.each { |name| Thread.current[name] = nil }
+      end
+
       def initialize(pool, job)
         @pool = pool
         @jobs = Thread::Queue.new
@@ -140,6 +155,7 @@ module Ringspun
       private
 
       def work(job)
+        Worker.clear
         Thread.handle_interrupt(Loan::Recall => :never) do
           job = @pool.next_job(self) while job&.run
         end
@@ -192,7 +208,7 @@ module Ringspun
     def call(&block)
       return Fiber.blocking { block.call } if in_signal_handler?
 
-      job = Job.new(block)
+      job = Job.new(block, Fiber.current.storage)
       Ringspun.shield { submit(job).wait }
       job.value
     end
@@ -307,8 +323,8 @@ module Ringspun
   class << self
     # Runs the block on a thread of a small pool, while this strand waits and others run: for calls that block the thread, as in C
     # extensions that do not use the fiber scheduler. The block runs to its end; a cancellation is raised at the strand's next
-    # wait. Outside of {Ringspun.run} the block is called directly, because no other strand would run. So it is in a {Simulation},
-    # where no real thread may decide the order of events.
+    # wait. It sees a copy of the strand's fiber storage. Outside of {Ringspun.run} the block is called directly, because no other
+    # strand would run. So it is in a {Simulation}, where no real thread may decide the order of events.
     #
     # May switch strands.
     #

@@ -28,7 +28,36 @@ module Ringspun
     include Unanswered
     private_constant :Unanswered
 
+    # Methods of Ruby that wait for a child which the program knows, and may wait for again. All others, such as Kernel#system,
+    # have one of their own. When IO.popen waits for it, what was cut off before may still stand on top of the stack.
+    CHILD_OF_THE_PROGRAM = %w[wait wait2 waitpid waitpid2 waitall].freeze
+    private_constant :CHILD_OF_THE_PROGRAM
+
+    # Called by Process.wait, Kernel#system and the like: waits for a child process and reaps it. Where a cancellation, Timeout or
+    # a signal cuts that short in a method that keeps its child for itself, such as Kernel#system or IO.popen, a thread waits in
+    # its place. Nobody else could, and the child would stay a zombie for as long as this process lives.
+    #
+    # May switch strands.
+    #
+    # @param pid [Integer] as Process.wait takes it: -1 for any child, 0 or less than -1 for one of a process group
+    # @param flags [Integer]
+    # @return [Process::Status]
+    # @since 0.1.0
+    def process_wait(pid, flags)
+      status = wait_for_child(pid, flags)
+      waits = false
+      status
+    rescue UsageError # it has not begun to wait
+      waits = false
+      raise
+    ensure
+      Process.detach(pid) if waits.nil? && pid.positive? && !CHILD_OF_THE_PROGRAM.include?(waiting_method)
+    end
+
     private
+
+    # The name of Ruby's method that has called the hook.
+    def waiting_method = caller_locations(2, 4).map(&:base_label).find { |name| name != "process_wait" }
 
     # Called at the end of a run. The bridge to Async ends its tasks here.
     def end_tasks = nil

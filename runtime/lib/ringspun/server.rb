@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "server/idle"
 require_relative "socket_file"
 
 module Ringspun
@@ -182,21 +183,26 @@ module Ringspun
     #   or 30 seconds; nil: clear text
     # @param on_error [#call, nil] called with the error and the stream; nil: the `on_error:` of the run or the machine, else a
     #   warning
+    # @param on_stop [#call, nil] called once, when it stops listening and before it waits for its connections; a number that it
+    #   returns is that of the seconds which connections without a strand still have for their next byte
     # @param stream_options those of {Stream#initialize}
     # @api private
-    def initialize(listener, max_connections: 10_000, first_byte: 30, tls: nil, on_error: nil, **stream_options, &block)
+    def initialize(listener, max_connections: 10_000, first_byte: 30, tls: nil, on_error: nil, on_stop: nil, **stream_options,
+                   &block)
       @listener = listener
       @machine = listener.machine
       @max_connections = max_connections
       @first_byte = first_byte && Seconds.limit("first_byte", first_byte)
       @tls = tls && TLS.__send__(:server, tls)
       @on_error = on_error || method(:report)
+      @on_stop = on_stop
       @stream_options = stream_options
       Stream.new(listener.descriptor, **stream_options) # raises for wrong options here, and not for the first connection
       @block = block
       @strands = {}
       @unbegun = {}
       @change = Condition.new
+      @idle = IdleConnections.new(@machine, @change, method(:close)) { |idle| begin_strand(idle.stream, idle) }
       @pause = PAUSES.begin
       @stopping = false
       @strand = @machine.spin { serve }
@@ -216,7 +222,7 @@ module Ringspun
 
     # @return [Integer] open connections
     # @since 0.1.0
-    def connections = @strands.size
+    def connections = @strands.size + @idle.size
 
     # For blocks that serve several requests: whether the present one should be the last.
     #
@@ -235,7 +241,7 @@ module Ringspun
     def stop(within: 10)
       deadline = within && (now + Seconds.limit("within", within))
       stop_listening
-      @change.wait(timeout: deadline && [deadline - now, 0].max) while others?
+      wait_for_change(deadline && [deadline - now, 0].max) while others?
       0
     rescue TimeoutError
       cancel_all
@@ -248,7 +254,10 @@ module Ringspun
     # @return [nil]
     # @api private
     def stop_listening
+      begins = !@stopping
       @stopping = true
+      seconds = @on_stop&.call if begins
+      @idle.hurry(seconds) if seconds.is_a?(Numeric)
       @machine.terminate(@strand)
       end_of(@strand)
       @listener.close
@@ -263,10 +272,17 @@ module Ringspun
     # @since 0.1.0
     def wait
       end_of(@strand)
-      @change.wait while others?
+      wait_for_change while others?
     end
 
     private
+
+    # A strand that ends before it begins tells nobody: it is looked at again when those have run that are to begin.
+    #
+    # @param timeout [Float, nil] seconds
+    def wait_for_change(timeout = nil)
+      @unbegun.empty? || timeout&.zero? ? @change.wait(timeout:) : @machine.yield
+    end
 
     # Ends it when `initialize` is cancelled or fails, possibly before its first line.
     def give_up(listener)
@@ -291,14 +307,16 @@ module Ringspun
     # Whether there are connections besides the one whose strand asks: that one cannot wait for itself.
     def others?
       drop_unbegun
-      @strands.size > (@strands.key?(@machine.running) ? 1 : 0)
+      connections > (@strands.key?(@machine.running) ? 1 : 0)
     end
 
+    # One that was to have a strand may have got it meanwhile.
     def cancel_all
-      rest = @strands.except(@machine.running)
-      rest.each_key { |strand| @machine.terminate(strand) }
-      rest.size.tap { join(rest) }
+      rest = cancel_strands
+      (rest.size + @idle.drop_all).tap { join(rest.merge(cancel_strands)) }
     end
+
+    def cancel_strands = @strands.except(@machine.running).each_key { |strand| @machine.terminate(strand) }
 
     # Closes the streams: a strand that was cancelled before it ran has not done so.
     def join(connections)
@@ -310,13 +328,31 @@ module Ringspun
 
     def drop(strand, stream)
       @strands.delete(strand)
-      @unbegun.delete(strand)
+      idle = @unbegun.delete(strand)
       close(stream)
+    ensure
+      idle&.dropped
+      @change.broadcast
     end
 
-    # Drops the connections whose strands have ended before they ran: they were cancelled, or there was no stack for them.
+    # Drops the connections whose strands have ended before they ran: they were cancelled, or there was no stack for them. Strands
+    # begin in the order in which they were made, so that no more than the first is asked of thousands that have come at once.
+    #
+    # @return [LimitError, nil] why there was none
     def drop_unbegun
-      @unbegun.reject { |strand, _stream| strand.alive? }.each { |strand, stream| drop(strand, stream) }
+      lack = nil
+      while (strand, = @unbegun.first) && !strand.alive?
+        drop(strand, @strands[strand])
+        lack ||= lack_of(strand)
+      end
+      lack
+    end
+
+    def lack_of(strand)
+      end_of(strand)
+      nil
+    rescue LimitError => error
+      error
     end
 
     def serve
@@ -326,7 +362,7 @@ module Ringspun
         take_rest if @stopping
       ensure
         @listener.close
-        Ringspun.shield { join(@strands.dup) } unless @stopping
+        Ringspun.shield { join(@strands.dup) && @idle.drop_all } unless @stopping
       end
     end
 
@@ -342,7 +378,6 @@ module Ringspun
     def welcome(descriptor)
       stream = Stream.new(descriptor, **@stream_options)
       begin_strand(stream)
-      @pause = PAUSES.begin
       stream = descriptor = nil
       wait_for_room
     ensure
@@ -351,7 +386,7 @@ module Ringspun
 
     # Serves the connections that still wait in a shared socket: when the last process closes it, the kernel resets them.
     def take_rest
-      while @strands.size < @max_connections && (descriptor = @listener.take)
+      while connections < @max_connections && (descriptor = @listener.take)
         stream = Stream.new(descriptor, **@stream_options)
         begin_strand(stream)
         stream = nil
@@ -363,43 +398,79 @@ module Ringspun
     # Waits before the next accept, because another process might have room for that connection. Connections that were accepted
     # ahead are served, also if {#stop} has cancelled this strand.
     def wait_for_room
-      @change.wait while @strands.size >= @max_connections
+      while connections >= @max_connections
+        wait_for_change
+        pause_for_lack
+      end
     rescue Cancelled
       raise unless @stopping
     end
 
     # The connection is counted before its strand runs, and before this one waits.
-    def begin_strand(stream)
-      drop_unbegun
-      strand = @machine.spin { attend(stream, strand) }
-      @strands[strand] = @unbegun[strand] = stream
+    #
+    # @param idle [Idle, nil] one that goes on
+    def begin_strand(stream, idle = nil)
+      pause_for_lack
+      strand = @machine.spin { attend(stream, strand, idle) }
+      @strands[strand] = stream
+      @unbegun[strand] = idle
     rescue LimitError => error
       pause(error)
       retry
     end
 
+    def pause_for_lack
+      lack = drop_unbegun
+      pause(lack) if lack
+    end
+
     # The connections of this time wait in the kernel.
     def pause(error)
-      warn "ringspun: #{error.message}; no connection is accepted for #{@pause} s" if @pause == PAUSES.begin
+      Warnings.tell("ringspun: #{error.message}; no connection is accepted for #{@pause} s") if @pause == PAUSES.begin
       @machine.sleep(@pause)
       @pause = [@pause * 2, PAUSES.end].min
     end
 
-    def attend(stream, strand)
-      @unbegun.delete(strand)
-      serve_one(stream)
-    ensure
-      @strands.delete(strand)
-      @change.broadcast
+    def attend(stream, strand, idle)
+      begin
+        @unbegun.delete(strand)
+        @pause = PAUSES.begin
+        serve_one(stream, idle)
+      ensure
+        @strands.delete(strand)
+        @change.broadcast
+      end
+      @idle.keep
     end
 
-    def serve_one(stream)
-      Net.without_delay(@machine, stream.__send__(:over), address)
-      @block.call(stream) if begun?(stream)
+    def serve_one(stream, idle)
+      answer = idle ? idle.call : first_call(stream)
+      answer = answer.call while answer.is_a?(Idle) && !(waits = waits_without_strand?(answer))
     rescue StandardError => error
       @on_error.call(error, stream) unless stream.__send__(:peers_fault?, error)
     ensure
-      close(stream)
+      close(stream) unless waits
+    end
+
+    def first_call(stream)
+      Net.without_delay(@machine, stream.__send__(:over), address)
+      @block.call(stream) if begun?(stream)
+    end
+
+    # @return [Boolean] false: there was no place for it among those, and its wait is over
+    def waits_without_strand?(idle)
+      waits = @idle.add(idle)
+      wait_with_strand(idle) unless waits
+      done = true
+      waits
+    ensure
+      idle.dropped unless done
+    end
+
+    def wait_with_strand(idle)
+      idle.stream.eof?(timeout: idle.deadline && [idle.deadline - now, 0].max)
+    rescue TimeoutError
+      nil
     end
 
     # A failed handshake is the peer's fault, and ignored here. A HandshakeError of the block is not: it concerns another peer.
@@ -420,7 +491,7 @@ module Ringspun
     def report(error, _stream)
       return @machine.__send__(:report_error, @machine.running, error) if @machine.__send__(:on_error?)
 
-      warn("ringspun: a connection failed: #{error.full_message(highlight: false)}")
+      Warnings.tell("ringspun: a connection failed: #{error.full_message(highlight: false)}")
     end
   end
 end

@@ -61,6 +61,20 @@ class ClusterCase < Minitest::Test
     # The pids of those that have said they are ready, in that order.
     def ready(count = 1) = wait_for(/event=ready worker=\d+ pid=(\d+)/, count:).map { |match| Integer(match[1]) }
 
+    # Until the block is true of what it has said.
+    def wait_until
+      found = @lock.synchronize do
+        new_patience.until_true { |left| yield || @ended || (@change.wait(left) && nil) }
+      end
+      raise Minitest::Assertion, "it has not come:\n#{text}" unless found && yield
+    end
+
+    # Those that have ended.
+    def gone = text.scan(/event=gone worker=\d+ pid=(\d+)/).map { |pid,| pid.to_i }
+
+    # Of each index the one that was ready last.
+    def ready_pids = text.scan(/event=ready worker=(\d+) pid=(\d+)/).to_h { |index, pid| [index.to_i, pid.to_i] }
+
     def count(pattern) = text.lines.grep(pattern).size
 
     def kill(signal, to = pid) = Process.kill(signal, to)

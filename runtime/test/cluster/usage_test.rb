@@ -15,7 +15,7 @@ class ClusterUsageTest < ClusterCase
   end
 
   def test_options
-    [0, 1.5, :many, nil].each { |workers| refuse(/workers: must be :cores or a number from 1 to 1024/, workers:) }
+    [-1, 1.5, :many, nil].each { |workers| refuse(/workers: must be :cores or a number from 0 to 1024/, workers:) }
     refuse(/drain: must be a number of seconds or nil, got -1/, drain: -1)
     refuse(/heartbeat: must be a positive number of seconds or nil, got 0/, heartbeat: 0)
     refuse(/boot: must be a positive number of seconds or nil, got "1"/, boot: "1")
@@ -178,5 +178,25 @@ class ClusterUsageTest < ClusterCase
     RUBY
     program.wait_for(/event=log_failed error=".*no log/)
     assert_clean_end(program)
+  end
+
+  # --- the terminal ---
+
+  # In place of one a file, which is removed: http/test/command_start_test.rb has a real one.
+  def test_a_terminal_is_closed_for_some_seconds
+    terminal = Ringspun::Cluster.const_get(:Terminal)
+    Dir.mktmpdir do |folder|
+      never = terminal.new(path = "#{folder}/tty")
+      File.write(path, "")
+      there = terminal.new(path)
+      refute there.closed?(1)
+      File.unlink(path)
+      File.symlink(path, path) # cannot be opened, which says nothing of a terminal
+      refute there.closed?(1)
+      File.unlink(path)
+      there.look(2)
+      assert_equal([true, true, false], [2, 6.9, 7].map { |now| there.closed?(now) })
+      refute never.closed?(8)
+    end
   end
 end

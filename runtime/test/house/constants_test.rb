@@ -6,11 +6,12 @@ require_relative "constants"
 # Numbers say why they are what they are. Needs neither the extensions nor test_helper.
 class ConstantsTest < Minitest::Test
   ROOT = File.expand_path("../../..", __dir__)
-  FILES = "{engine/{src,include},runtime/ext/ringspun/binding,mruby/src,postgres/ext,{runtime,postgres,jobs}/lib}/**/*.{c,h,rb}"
+  FILES = "{engine/{src,include},runtime/ext/ringspun/binding,mruby/src,{postgres,http}/ext," \
+          "{runtime,postgres,jobs,http}/lib}/**/*.{c,h,rb}"
 
   def test_every_number_with_a_name_has_a_reason_beside_it
     files = Dir.glob(FILES, base: ROOT).sort
-    assert_equal %w[engine jobs mruby postgres runtime], files.map { |file| file[/\w+/] }.uniq
+    assert_equal %w[engine http jobs mruby postgres runtime], files.map { |file| file[/\w+/] }.uniq
     assert_empty(files.flat_map do |file|
       Constants.silent(file, File.read(File.join(ROOT, file))).map { |line| "#{file}:#{line}" }
     end)

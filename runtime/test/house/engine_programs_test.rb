@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "json"
 require "support/rakefile"
 
 # rubies: one
@@ -33,5 +34,23 @@ class EngineProgramsTest < Minitest::Test
     end
     assert_equal "nil", counted("3 passed, 1 failed\n")
     assert_equal "nil", counted("3 passed, 0 failed\n", 1)
+  end
+
+  # Which programs run on two days and the third.
+  def programs(parts)
+    answer = rake_child(<<~'RUBY', env: { "RINGSPUN_ONE_TEST_IN" => parts })
+      p(3.times.map { |day| engine_tests(Time.at(day * Seeds::SECONDS_A_DAY)) })
+    RUBY
+    assert_equal ["", true], [answer.err, answer.status.success?]
+    JSON.parse(answer.out)
+  end
+
+  def test_each_has_its_day_where_they_take_turns
+    all, again, = programs(nil)
+    assert_equal all, again
+    one, other, first = programs("2")
+    assert_equal all, (one + other).sort
+    assert_equal one, first
+    assert_in_delta one.size, other.size, 1
   end
 end

@@ -5,7 +5,7 @@ require "digest"
 require "support/servers" # mailer_jobs.rb starts one
 require "tmpdir"
 
-# inputs: examples, engine, runtime/ext, runtime/lib, jobs/lib, postgres/ext, postgres/lib
+# inputs: examples, engine, {runtime,postgres,http}/{ext,lib}, jobs/lib
 
 # Every program under examples/ is run, and prints what the comment at its top says; `...` there stands for anything.
 class ExamplesTest < Minitest::Test
@@ -49,7 +49,7 @@ class ExamplesTest < Minitest::Test
 
   # The gems above the runtime are the bundle's.
   def run_example(path, *arguments)
-    env = File.read(path).match?(%r{^require "ringspun/(jobs|postgres)"}) ? { "RUBYOPT" => "-rbundler/setup" } : {}
+    env = File.read(path).match?(%r{^require "ringspun/(http|jobs|postgres)"}) ? { "RUBYOPT" => "-rbundler/setup" } : {}
     ruby_child("$0 = ARGV.shift; load $0", path, *arguments, env: env)
   end
 

@@ -7,15 +7,16 @@ require "rubygems/package"
 require "tmpdir"
 
 # pass: gems
-# inputs: {runtime,jobs,postgres}/*.{gemspec,rb}, *.md, Gemfile, rakelib/gems.rake, */lib, engine, {runtime,postgres}/ext
+# inputs: {runtime,jobs,postgres,http}/*.{gemspec,rb}, *.md, Gemfile, rakelib/gems.rake, */lib, engine, */ext
 
 # The gems as users get them: built, installed without a registry, and from a Gemfile as README.md says it.
 class GemsTest < Minitest::Test
   include AnyBackend
 
   ROOT = File.expand_path("../../..", __dir__)
-  GEMS = { "runtime" => "ringspun", "jobs" => "ringspun-jobs", "postgres" => "ringspun-postgres" }.freeze
-  COPIED = %w[LICENSE README.md CHANGELOG.md rakelib/gems.rake engine runtime jobs postgres].freeze
+  GEMS = { "runtime" => "ringspun", "jobs" => "ringspun-jobs", "postgres" => "ringspun-postgres",
+           "http" => "ringspun-http" }.freeze
+  COPIED = %w[LICENSE README.md CHANGELOG.md rakelib/gems.rake engine runtime jobs postgres http].freeze
 
   PROGRAM = <<~RUBY
     require "ringspun"
@@ -35,7 +36,9 @@ class GemsTest < Minitest::Test
     @folder = File.realpath(Dir.mktmpdir)
     @clone = File.join(@folder, "ringspun")
     Dir.chdir(ROOT) { Dir["{#{COPIED.join(",")}}/**/*", *COPIED] }.each { |path| copy(path) }
+    # For ccache the folder, another one each time, is none of the paths of sources and headers.
     @environment = { **CLEAN, "HOME" => @folder, "GEM_HOME" => File.join(@folder, "home"), "MAKE" => MAKE }
+    @environment["CCACHE_BASEDIR"] = @folder
   end
 
   def teardown

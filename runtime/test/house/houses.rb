@@ -10,8 +10,8 @@ class House
   # By folder, in what folder of it the rooms are. Those of C are named by the last part in what they include.
   INSIDE = {
     "engine" => "", "runtime/ext/ringspun/binding" => "", "mruby/src" => "",
-    "postgres/ext/ringspun_postgres" => "", "runtime/lib" => "ringspun/", "postgres/lib" => "ringspun/postgres/",
-    "jobs/lib" => "ringspun/jobs/", "bench/lib" => "bench/"
+    "postgres/ext/ringspun_postgres" => "", "http/ext/ringspun_http" => "", "http/lib" => "ringspun/http/",
+    "runtime/lib" => "ringspun/", "postgres/lib" => "ringspun/postgres/", "jobs/lib" => "ringspun/jobs/", "bench/lib" => "bench/"
   }.freeze
 
   # The folders of a house whose files lie in more than one, as one.

@@ -112,6 +112,15 @@ class PassesTest < Minitest::Test
     assert_equal ["got a", "got b"], lines.grep(/got/).sort
   end
 
+  def test_the_command_has_what_would_load_bundler_and_none_else
+    options = { "RUBYOPT" => "-rbundler/setup", "METERED_RUBYOPT" => nil }
+    says = 'echo "${RUBYOPT-none} ${METERED_RUBYOPT-none}"; tr "\\0" "\\n" </proc/$PPID/environ | grep -c ^RUBYOPT=; true'
+    passed, lines = run_all(shell("has it", says, env: options), shell("has none", says, env: { "RUBYOPT" => nil }))
+    assert passed
+    assert_equal ["-rbundler/setup none", "none none"], lines.grep(/ none\z/).grep_v(/CPU/).sort
+    assert_equal %w[0 0], lines.grep(/\A\d\z/)
+  end
+
   def test_what_a_pass_leaves_running_holds_nobody_up
     Dir.mktmpdir do |folder|
       File.mkfifo(fifo = File.join(folder, "fifo"))
@@ -159,33 +168,91 @@ class PassesTest < Minitest::Test
     refute_includes by_day, "runtime/test/io/bad_input_test.rb"
   end
 
+  # By day a third of their tests.
   def test_a_server_has_a_pass_of_the_files_that_name_it
     lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil })
+      @selection = Selection.new(changes: Data.define { def among(*) = nil }.new, out: File.open(File::NULL, "w"))
       texts = { "all_test.rb" => "# servers: all", "some_test.rb" => "# servers: 15, 17", "other_test.rb" => "# servers: 17" }
       POSTGRES_TESTS.clear.push(*texts.keys, "none_test.rb")
       File.define_singleton_method(:read) { |path| texts.fetch(path, "#") }
       server_passes(%w[15 17 pgbouncer]).each do |pass|
-        puts [pass.name, pass.env["RINGSPUN_POSTGRES"], pass.env["RINGSPUN_SEEDS_TIMES"], *pass.command.grep(/_test\.rb/)].join(" ")
+        of = pass.env.values_at("RINGSPUN_POSTGRES", "RINGSPUN_SEEDS_TIMES", "RINGSPUN_ONE_TEST_IN")
+        puts [pass.name, *of, *pass.command.grep(/_test\.rb/)].join(" ")
       end
     RUBY
     assert_equal [
       "Not on 15, by their own word: other_test.rb", "Not on pgbouncer, by their own word: some_test.rb other_test.rb",
-      "Postgres on 15 15 1/4 all_test.rb some_test.rb", "Postgres on 17 17 1/4 all_test.rb some_test.rb other_test.rb",
-      "Postgres on pgbouncer pgbouncer 1/4 all_test.rb"
+      "Postgres on 15 15 1/4 3 all_test.rb some_test.rb", "Postgres on 17 17 1/4 3 all_test.rb some_test.rb other_test.rb",
+      "Postgres on pgbouncer pgbouncer 1/4 3 all_test.rb"
     ], lines
+  end
+
+  def test_a_pass_of_files_that_say_so_has_its_tests_in_turns
+    lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil, "JOBS" => "1" })
+      changed = Data.define(:paths) { def among(patterns) = patterns & paths }
+      texts = { "turns_test.rb" => "# pass: own\n# in turns: a, b", "daily_test.rb" => "# in turns: a" }
+      File.define_singleton_method(:read) { |path| texts.fetch(path) }
+      [[], %w[b], %w[turns_test.rb]].each do |paths|
+        @selection = Selection.new(changes: changed.new(paths), out: File.open(File::NULL, "w"))
+        puts split_passes("all", texts.keys).map { |pass| "#{pass.name}: #{pass.env["RINGSPUN_ONE_TEST_IN"]}" }.join(" ")
+      end
+    RUBY
+    assert_equal ["all, 1 of 1: 3 all, own: 3", "all, 1 of 1: 3 all, own: ", "all, 1 of 1: 3 all, own: "], lines
+  end
+
+  # By night, and where that has changed.
+  def test_all_tests_of_another_server
+    lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil })
+      changed = Data.define(:paths) { def among(patterns) = paths&.select { |path| path.start_with?(*patterns) } }
+      [[nil, false], [%w[postgres/lib/x], false], [%w[jobs/x], false], [nil, true]].each do |paths, nightly|
+        @selection = Selection.new(changes: changed.new(paths), nightly:)
+        p in_turns("Postgres on 15", %w[postgres])
+      end
+    RUBY
+    left_out = "left out (runs by night, and after a change in postgres): two thirds of Postgres on 15"
+    in_turns = { "RINGSPUN_ONE_TEST_IN" => "3" }.inspect
+    assert_equal [left_out, in_turns, "{}", left_out, in_turns, "{}"], lines
   end
 
   def test_valkey_has_a_pass_where_it_stands_beside_redis
     lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil })
+      @selection = Selection.new(changes: Data.define { def among(*) = nil }.new, out: File.open(File::NULL, "w"))
       require_relative "runtime/test/support/servers"
       JOBS_TESTS.clear.push("one_test.rb", "other_test.rb")
       File.define_singleton_method(:read) { |path| path == "one_test.rb" ? "# servers: valkey" : "#" }
       [%w[redis], %w[valkey], %w[redis valkey]].flat_map { |here| valkey_passes(here) }.each do |pass|
-        puts [pass.name, *pass.env.to_a, *pass.command.grep(/_test\.rb/)].join(" ")
+        puts [pass.name, *pass.env.compact.to_a, *pass.command.grep(/_test\.rb/)].join(" ")
       end
     RUBY
     assert_equal ["No second time on Valkey: there is no valkey here.", "No second time on Valkey: there is no redis here.",
-                  "the jobs on Valkey RINGSPUN_REDIS valkey RINGSPUN_SEEDS_TIMES 1/4 one_test.rb"], lines
+                  "the jobs on Valkey RINGSPUN_REDIS valkey RINGSPUN_SEEDS_TIMES 1/4 RINGSPUN_ONE_TEST_IN 3 one_test.rb"], lines
+  end
+
+  # What repeats other passes, and only in the short form.
+  def test_who_repeats_others_takes_turns_by_the_day
+    tasks = %i[epoll gc_stress cross]
+    with_short = { nil => {}, "1" => { "RINGSPUN_ONE_TEST_IN" => "2" } }
+    with_short.each do |short, expected|
+      lines = with_rake(<<~RUBY, { "SHORT" => short, "RINGSPUN_NIGHTLY" => nil })
+        @selection = Selection.new(changes: Data.define { def among(_patterns) = nil }.new)
+        #{tasks}.each do |task|
+          passes = TEST_PASSES.fetch(task).call
+          puts passes.map { |pass| pass.env.slice("RINGSPUN_ONE_TEST_IN").inspect }.uniq
+        end
+      RUBY
+      assert_equal [expected.inspect] * tasks.size, lines.grep(/\A\{/), short
+      assert_equal (short ? tasks.size : 0), lines.grep(/\Aleft out \(runs on the next day, and by night\): half of /).size
+    end
+  end
+
+  def test_another_ruby_takes_turns_by_day_alone
+    { nil => "2", "1" => "" }.each do |nightly, expected|
+      lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nightly, "RINGSPUN_ONE_TEST_IN" => nil })
+        define_singleton_method(:run_together) { |*| puts "share: #{ENV["RINGSPUN_ONE_TEST_IN"]}" }
+        Rake::Task["test:matrix"].invoke
+      RUBY
+      assert_equal ["share: #{expected}"], lines.grep(/\Ashare/)
+    end
   end
 
   def test_a_bare_debian_is_set_up_again_by_day_where_that_has_changed
@@ -215,8 +282,8 @@ class PassesTest < Minitest::Test
         Rake::Task["test:others"].invoke
       RUBY
       left_out = %w[cross mruby].map { |what| "left out (bin/setup --matrix has found no #{what}): test:#{what}" }
-      assert_equal [*left_out, "epoll ring servers gc_stress sanitize bare_debian_short",
-                    "epoll ring servers gc_stress sanitize bare_debian_short cross mruby"], lines
+      assert_equal [*left_out, "servers epoll gc_stress sanitize ring bare_debian_short",
+                    "servers epoll gc_stress cross sanitize ring bare_debian_short mruby"], lines
     end
   end
 
@@ -230,7 +297,7 @@ class PassesTest < Minitest::Test
   end
 
   # What `rake test`, `rake test:others` and `rake test:matrix` are made of, wherever something is missing.
-  BY_NAME = %w[ruby rails rubocop c codec uring_faults evaluations sim rbs werror held_up_changed
+  BY_NAME = %w[ruby rails rubocop c codec http_codec uring_faults evaluations sim rbs werror held_up_changed
                epoll ring servers gc_stress sanitize bare_debian_short rubies].freeze
 
   def test_a_seed_is_a_number

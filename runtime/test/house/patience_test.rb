@@ -56,5 +56,7 @@ class PatienceTest < Minitest::Test
   # It asks /proc.
   def test_a_real_one
     assert_equal 1, Patience.new(60, Process.ppid).until_true { 1 }
+    answers = [nil, false, 2]
+    assert_equal [2, nil], [Patience.poll(60, pause: 0) { answers.shift }, Patience.poll(0) { flunk }]
   end
 end

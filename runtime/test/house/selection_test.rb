@@ -44,13 +44,13 @@ class SelectionTest < Minitest::Test
 
   def test_a_second_ruby_runs_what_could_differ
     files = { "runtime/test/stock/a_test.rb" => "", "runtime/test/stock/b_test.rb" => "# rubies: one",
-              "jobs/test/c_test.rb" => "" }
+              "jobs/test/c_test.rb" => "", "http/test/d_test.rb" => "# rubies: all" }
     chosen, said = select(files, second_ruby: true)
-    assert_equal %w[runtime/test/stock/a_test.rb], chosen
+    assert_equal %w[runtime/test/stock/a_test.rb http/test/d_test.rb], chosen
     assert_equal ["left out (one Ruby is enough): runtime/test/stock/b_test.rb",
                   "left out (runs by night on a second Ruby): jobs/test/c_test.rb"], said.lines(chomp: true).sort
     chosen, = select(files, second_ruby: true, nightly: true)
-    assert_equal %w[runtime/test/stock/a_test.rb jobs/test/c_test.rb], chosen
+    assert_equal %w[runtime/test/stock/a_test.rb jobs/test/c_test.rb http/test/d_test.rb], chosen
   end
 
   def test_a_pass_of_the_night
@@ -67,7 +67,7 @@ class SelectionTest < Minitest::Test
   def test_what_is_named_is_there
     root = File.expand_path("../../..", __dir__)
     Selection::SECOND_RUBY.each { |folder| assert_path_exists File.join(root, "runtime/test", folder) }
-    Dir.glob(File.join(root, "{runtime,jobs,postgres,bench}/test/**/*_test.rb")) do |path|
+    Dir.glob(File.join(root, "{runtime,jobs,postgres,http,bench}/test/**/*_test.rb")) do |path|
       File.read(path)[Selection::INPUTS, 1]&.split(", ")&.each do |input|
         refute_empty Dir.glob(File.join(root, input), File::FNM_DOTMATCH), "#{path}: #{input}" unless path == __FILE__
       end

@@ -64,7 +64,8 @@ class SetupTest < Minitest::Test
 
   def test_a_library_that_was_built_again_and_is_the_same_is_left_as_it_is
     run_setup
-    %w[runtime/lib/ringspun/%s/native.so postgres/lib/ringspun/%s/postgres_native.so].each do |name|
+    %w[runtime/lib/ringspun/%s/native.so postgres/lib/ringspun/%s/postgres_native.so
+       http/lib/ringspun/%s/http_native.so].each do |name|
       library = in_copy(format(name, RUBY_VERSION[/\d+\.\d+/]))
       before = calls.size
       FileUtils.touch(library, mtime: Time.now + 60)
@@ -73,6 +74,15 @@ class SetupTest < Minitest::Test
       run_setup("--quiet")
       assert_equal ["exec rake compile"], calls.drop(before), name
     end
+  end
+
+  # Bundler leaves one that it has kept for other clones in `extensions` alone, and extralite looks for it in its lib.
+  def test_the_extension_of_a_gem_is_in_its_lib_too
+    gems = in_copy("vendor/bundle/ruby/3.3.0")
+    FileUtils.mkdir_p(["#{gems}/gems/some-1.0/lib", "#{gems}/extensions/x86_64-linux/3.3.0/some-1.0/some"])
+    File.write("#{gems}/extensions/x86_64-linux/3.3.0/some-1.0/some/native.so", "built")
+    run_setup
+    assert_equal "built", File.read("#{gems}/gems/some-1.0/lib/some/native.so")
   end
 
   private

@@ -134,7 +134,7 @@ class ShortLimitsTest < Minitest::Test
   def known = YAML.safe_load_file(KNOWN)
 
   def found
-    paths = Dir.glob("{runtime,jobs,postgres}/test/**/*.rb", base: ROOT).sort
+    paths = Dir.glob("{runtime,jobs,postgres,http}/test/**/*.rb", base: ROOT).sort
     refute_empty paths
     by_path = paths.to_h { |path| [path, ShortLimits.in(File.read(File.join(ROOT, path))).map(&:to_s)] }
     by_path.except(__FILE__.delete_prefix("#{ROOT}/")).reject { |_, limits| limits.empty? }

@@ -16,6 +16,9 @@ class SupervisorTest < Minitest::Test
   # As seconds of CPU, and seconds without any.
   LIMIT = "2"
 
+  # For one that computes until it is ended, twice.
+  SHORT_LIMIT = { "RINGSPUN_TEST_LIMIT_SECONDS" => "1" }.freeze
+
   HEAD = <<~RUBY
     class InnerTest < Minitest::Test
       def self.run_order = :alpha
@@ -30,14 +33,15 @@ class SupervisorTest < Minitest::Test
     Tempfile.create(["inner", ".rb"]) do |file|
       file.write(HEAD, methods, "\nend\n")
       file.close
-      env = { "RUBYOPT" => "-rbundler/setup", "RINGSPUN_TEST_LIMIT_SECONDS" => LIMIT, **env }
+      # The process of the tests loads Bundler by itself.
+      env = { "RUBYOPT" => nil, "RINGSPUN_TEST_LIMIT_SECONDS" => LIMIT, **env }
       Open3.capture2e(env, *before, RbConfig.ruby, "-w", SCRIPT, file.path, "--seed", "1", *options, **spawn)
     end
   end
 
   # One test fails, and the others are run.
-  def assert_ends_one(reason, methods, runs: 3, alone: "fails alone as well: a defect")
-    output, status = supervise(methods)
+  def assert_ends_one(reason, methods, runs: 3, alone: "fails alone as well: a defect", env: {})
+    output, status = supervise(methods, env:)
     assert_equal 1, status.exitstatus, output
     assert_match(/^FAILED: InnerTest#test_m\n#{reason}/m, output)
     assert_match(/^#{runs} runs, \d+ assertions, 1 failures or errors, in several processes$/, output)
@@ -53,12 +57,12 @@ class SupervisorTest < Minitest::Test
   end
 
   def test_a_test_that_computes_for_ever
-    assert_ends_one("ended, for it has used \\d s of CPU", "def test_m = loop { }")
+    assert_ends_one("ended, for it has used \\d s of CPU", "def test_m = loop { }", env: SHORT_LIMIT)
   end
 
   def test_a_spin_in_c_that_holds_the_lock
     methods = "def test_m = (2**3_000_000).pow(2**3_000_000, (3**2_000_000))"
-    output = assert_ends_one("ended, for it has used \\d s of CPU", methods)
+    output = assert_ends_one("ended, for it has used \\d s of CPU", methods, env: SHORT_LIMIT)
     assert_includes output, "It holds the GVL."
   end
 
@@ -120,7 +124,8 @@ class SupervisorTest < Minitest::Test
     code = "8.times { sleep(0.5); i = 0; i += 1 until i == 3_000_000 }"
     output, status = supervise("#{WITH_CHILDREN}def test_m = assert_predicate(ruby_child('#{code}').status, :success?)")
     assert_predicate status, :success?, output
-    assert_ends_one("ended, for it has used \\d s of CPU", "#{WITH_CHILDREN}def test_m = ruby_child('loop { }')")
+    methods = "#{WITH_CHILDREN}def test_m = ruby_child('loop { }')"
+    assert_ends_one("ended, for it has used \\d s of CPU", methods, env: SHORT_LIMIT)
   end
 
   def test_a_test_that_says_that_it_goes_on
@@ -138,7 +143,7 @@ class SupervisorTest < Minitest::Test
       output = Thread.new do
         supervise(methods, env: { "RINGSPUN_LIVE" => live.fileno.to_s }, spawn: { live => live, in: reader })
       end
-      Thread.pass until File.read(live.path).include?("so")
+      sleep 0.01 until File.read(live.path).include?("so")
       writer.puts
       output, = output.value
       assert_match(/^4 runs, \d+ assertions, 1 failures, 0 errors/, output)

@@ -16,7 +16,7 @@ class TidyTest < Minitest::Test
 
   def self.glob(pattern) = Dir.glob(File.join(ROOT, pattern)).sort
 
-  ALL = (glob("{.ci,bench,bin,docs,engine,examples,jobs,mruby,postgres,rakelib,runtime}/**/*.{#{TEXTS.join(",")}}") +
+  ALL = (glob("{.ci,bench,bin,docs,engine,examples,http,jobs,mruby,postgres,rakelib,runtime}/**/*.{#{TEXTS.join(",")}}") +
          glob("{bin/*,.ci/*,*.md,Gemfile,Rakefile}")).select { |path| File.file?(path) }.freeze
 
   def test_there_is_something_to_judge
@@ -180,17 +180,23 @@ class TidyTest < Minitest::Test
     assert_equal [0, 3, 4], found.each_index.select { |index| of_system(*found[index]) }
   end
 
-  # What is fuzzed, and may be read without the rest.
-  def test_the_codec_of_postgres_knows_neither_ruby_nor_ringspun
-    found = each_include("postgres/ext/ringspun_postgres/codec/*.{c,h}") do |_, form, header|
-      form == '"' ? ("is not the codec's" unless header.start_with?("codec/")) : of_system(form, header)
+  # What is fuzzed, and may be read without the rest. Rooms behind it may know it.
+  CODECS = { "postgres/ext/ringspun_postgres" => %w[codec client], "http/ext/ringspun_http" => %w[codec server] }.freeze
+
+  def test_a_codec_knows_neither_ruby_nor_ringspun
+    found = CODECS.keys.flat_map do |folder|
+      each_include("#{folder}/codec/*.{c,h}") do |_, form, header|
+        form == '"' ? ("is not the codec's" unless header.start_with?("codec/")) : of_system(form, header)
+      end
     end
     assert_empty found
   end
 
-  def test_the_codec_of_postgres_calls_nothing_of_the_client
-    rooms = Rooms.new("ringspun_postgres", %w[codec client], texts_in("postgres/ext/ringspun_postgres"))
-    assert_equal [[], {}], [rooms.strangers, rooms.above]
+  def test_a_codec_calls_nothing_of_what_uses_it
+    CODECS.each do |folder, order|
+      rooms = Rooms.new(File.basename(folder), order, texts_in(folder))
+      assert_equal [[], {}], [rooms.strangers, rooms.above], folder
+    end
   end
 
   def test_every_header_of_the_engine_starts_with_its_comment
@@ -200,7 +206,7 @@ class TidyTest < Minitest::Test
 
   def test_the_runtime_does_not_know_the_gems_above_it
     assert_empty offending_lines(glob("runtime/{lib,ext,sig}/**/*.{rb,rbs,c,h}"),
-                                 %r{ringspun[/-](postgres|jobs)|Ringspun::(Postgres|Jobs)\b})
+                                 %r{ringspun[/-](postgres|jobs|http)|Ringspun::(Postgres|Jobs|HTTP)\b})
   end
 
   # A new Ruby changes what it has, and when is nobody's to foresee: who needs to know asks for that itself.
@@ -210,10 +216,10 @@ class TidyTest < Minitest::Test
   HAS = "runtime/ext/ringspun/binding/cruby/has.h"
 
   def test_nobody_asks_for_the_version_of_ruby
-    files = glob("{runtime,jobs,postgres}/{ext,lib,exe}/**/*.{c,h,rb}") - glob(HAS)
+    files = glob("{runtime,jobs,postgres,http}/{ext,lib,exe}/**/*.{c,h,rb}") - glob(HAS)
     offences = offending_lines(files, Regexp.union(VERSIONS, FLAGS))
     # Where a checkout keeps a Ruby's build.
-    built = %w[runtime/lib/ringspun.rb: postgres/lib/ringspun/postgres.rb:]
+    built = %w[runtime/lib/ringspun.rb: postgres/lib/ringspun/postgres.rb: http/lib/ringspun/http.rb:]
     assert_empty offences.reject { |line| line.start_with?(*built) }, "ask in #{HAS} for what is wanted"
   end
 
@@ -224,7 +230,7 @@ class TidyTest < Minitest::Test
   end
 
   def test_no_test_compares_versions_of_ruby
-    assert_empty offending_lines(glob("{runtime,jobs,postgres,bench}/test/**/*.rb"), /RUBY_VERSION\s*([<>=]|\.start_with)/)
+    assert_empty offending_lines(glob("{runtime,jobs,postgres,http,bench}/test/**/*.rb"), /RUBY_VERSION\s*([<>=]|\.start_with)/)
   end
 
   # On Ruby 3.3 two files of that name in the load path break a later `require "fiber"`.
@@ -247,12 +253,21 @@ class TidyTest < Minitest::Test
                    "action_mailer" => %w[jobs/test/rails/active_job_test.rb], # where the application's own gems are
                    "async" => %w[runtime/lib/ringspun/async.rb],
                    "opentelemetry" => %w[runtime/lib/ringspun/opentelemetry.rb],
-                   "rails/railtie" => %w[runtime/lib/ringspun/rails_isolation.rb jobs/lib/ringspun/jobs/railtie.rb],
+                   "rails/railtie" => %w[runtime/lib/ringspun/rails_isolation.rb jobs/lib/ringspun/jobs/railtie.rb
+                                         http/lib/ringspun/http/railtie.rb],
                    "rails/generators" => %w[jobs/lib/generators/ringspun/install/install_generator.rb],
                    "active_job" => %w[jobs/lib/ringspun/jobs/active_job.rb jobs/lib/ringspun/jobs/sidekiq/current_attributes.rb],
                    "active_support" => %w[postgres/lib/ringspun/postgres/notifications.rb],
                    "active_support/notifications" => %w[postgres/lib/ringspun/postgres/notifications.rb],
+                   "rackup/handler" => %w[http/lib/rackup/handler/ringspun.rb],
                    "active_record" => %w[jobs/lib/ringspun/jobs/active_record.rb],
+                   # The program's own; and where Bundler hides it, the version tells what it would have kept apart. Tests of it
+                   # are programs with the gems of Rails.
+                   "sqlite3" => %w[jobs/lib/ringspun/jobs/storage/sqlite/library.rb jobs/test/rails/own_file_test.rb
+                                   jobs/test/support/own_file_prelude.rb jobs/test/support/own_library_suite.rb],
+                   "rails" => %w[jobs/test/support/rails_prelude.rb],
+                   "fiddle" => %w[jobs/lib/ringspun/jobs/storage/sqlite/library.rb jobs/test/storage/sqlite_library_test.rb
+                                  jobs/test/support/disk_faults.rb],
                    "minitest" => %w[jobs/lib/ringspun/jobs/minitest.rb], "rspec/core" => %w[jobs/lib/ringspun/jobs/rspec.rb],
                    "rspec/expectations" => %w[jobs/lib/ringspun/jobs/rspec.rb] }.freeze
 
@@ -268,19 +283,22 @@ class TidyTest < Minitest::Test
   end
 
   # Libraries that do not begin with their gem's name.
-  GEMS = { "active_job" => "activejob", "active_support/core_ext/string/output_safety" => "activerecord",
+  GEMS = { "active_job" => "activejob", "extralite" => "extralite-bundle",
+           "active_support/core_ext/string/output_safety" => "activerecord",
            "active_support" => "activerecord", "active_support/core_ext" => "activerecord",
            "active_support/ordered_options" => "activerecord", "active_support/error_reporter" => "activerecord",
            "active_support/notifications" => "activerecord", "opentelemetry/sdk" => "opentelemetry-sdk",
            "active_record/connection_adapters/postgresql_adapter" => "activerecord", "active_record" => "activerecord",
-           "io/stream" => "io-stream", "rake/extensiontask" => "rake-compiler", "rspec/core" => "rspec-core",
+           "active_record/connection_adapters/sqlite3_adapter" => "activerecord",
+           "io/stream" => "io-stream", "websocket/driver" => "websocket-driver",
+           "rake/extensiontask" => "rake-compiler", "rspec/core" => "rspec-core",
            "rspec/expectations" => "rspec-expectations" }.freeze
   # And a peer that runs on another Ruby, which has gems of its own.
-  OWN = %r{\A(uringmachine|ringspun|concurrently|bench|random|support|torture|(test|jobs|postgres)_helper|api_extension)\b}
+  OWN = %r{\A(\./|cluster/|uringmachine|ringspun|concurrently|bench|random|support|torture|\w+_helper|api_extension)\b}
 
   def test_the_gemfile_names_the_libraries_that_tests_and_tasks_require
     named = gems_of("{Gemfile,*/*.gemspec}", /^\s*(?:gem|spec\.add_dependency) "([^"]+)"/)
-    rooms = "{jobs,runtime,postgres,bench}/{,lib/**/,peers/,perf/,tables/,test/**/}"
+    rooms = "{jobs,runtime,postgres,http,bench}/{,lib/**/,peers/,perf/,tables/,test/**/}"
     unnamed = required_by("{#{rooms},rakelib/,examples/}*.{rb,rake}")
               .reject { |_, library| library.match?(OWN) || STANDARD.include?(library) || named.include?(gem_of(library)) }
               .reject { |path, library| FOR_USERS_OF[library]&.include?(path) }

@@ -297,7 +297,10 @@ class ForkTest < Minitest::Test
 
   # The child goes on after fork, in its strand, and has nothing to go back to when that has ended.
   def test_fork_without_a_block
-    expected = { "" => 0, "exit!(3)" => 3, "machine.yield; raise 'x'" => 1, "machine.sleep(0.001)" => 0 }
+    expected = { "" => 0, "exit!(3)" => 3, "machine.yield; raise 'x'" => 1, "machine.sleep(0.001)" => 0,
+                 # What cannot be written out is lost, and no reason for another end.
+                 "$stdout.close; exit 7" => 7, "$stdout.reopen('/dev/full', 'w'); print 'x'; exit 7" => 7,
+                 "$stdout = Class.new { def write(*) = 0 }.new" => 0 }
     expected.each do |body, status|
       answer = child(<<~RUBY)
         parent = Process.pid

@@ -50,6 +50,18 @@ class InspectorTest < Minitest::Test
     strand.join
   end
 
+  def test_a_strand_shows_its_name
+    strand = parked { machine.park }
+    assert_nil strand.name
+    strand.name = what = [1]
+    what << 2 # it is asked anew
+    assert_equal "[1, 2]", strand.name
+    assert_match(/\A *#<Ringspun::Strand:0x\h+ parked "\[1, 2\]">: waits for Machine#schedule\z/, line_of(strand))
+    machine.schedule(strand)
+    strand.join
+    assert_match(/ done "\[1, 2\]">\z/, strand.inspect)
+  end
+
   def test_machines_of_all_threads
     ready, done = Array.new(2) { Thread::Queue.new }
     thread = Thread.new do
@@ -307,6 +319,20 @@ class InspectorTest < Minitest::Test
         p [reader.read_nonblock(1000).lines.size, machine.metrics[:resumes] - resumes]
       end
     RUBY
+  end
+
+  # Whose lock Ruby has meanwhile: a thread that wants it twice gets a ThreadError.
+  def test_a_signal_while_a_strand_writes_to_the_same_output
+    answer = ruby_child(<<~'RUBY')
+      signalling = Module.new do
+        def io_write(...) = Process.kill(:USR2, $$).then { super }
+      end
+      Ringspun::Scheduler.prepend(signalling)
+      Ringspun::Inspector.trap(:USR2)
+      Ringspun.run { $stderr.write("written\n") }
+    RUBY
+    assert_predicate answer.status, :success?, answer.err
+    assert_match(/^#<Ringspun::Machine.*^written$/m, answer.err)
   end
 
   def test_what_cannot_be_printed_hurts_nobody

@@ -90,6 +90,7 @@ class SpansTest < Minitest::Test
       served { |client, server| client.write("x") && client.read(1) && server.stop(within: span) }
     end,
     ".connect_tcp attempt_delay" => ->(span) { Ringspun.connect_tcp("127.0.0.1", 1, attempt_delay: span) },
+    "LogFile#initialize look_seconds" => ->(span) { Ringspun::LogFile.new(File::NULL, look_seconds: span).close },
     "Array#await_all within" => ->(span) { [endless].await_all(within: span) },
     "Array#await_any within" => ->(span) { [endless, endless].await_any(within: span) }
   }.freeze
@@ -125,7 +126,7 @@ class SpansTest < Minitest::Test
 
   # What no program passes.
   OURS = ["Datagram#initialize timeout", "Inspector::Stall.[] seconds", "Inspector::Stall.new seconds",
-          "Inspector::Watch#initialize limit"].freeze
+          "Inspector::Watch#initialize limit", "Server::Idle#initialize deadline"].freeze
   # What has no signature, or one that does not name it.
   UNSAID = ["Array#await_all within", "Array#await_any within", "Machine#initialize faults"].freeze
 

@@ -21,6 +21,32 @@ class SchedulerOffloadTest < Minitest::Test
     assert_both(SystemExit) { error_of { Ringspun.offload { exit } }.class }
   end
 
+  # As a thread would that the strand makes. The thread of the pool was made by another strand, and has run blocks of others.
+  def test_it_sees_the_storage_of_its_caller_and_nothing_of_others
+    seen = Ringspun.run do |machine|
+      [1, 2, nil].map do |number|
+        machine.spin do
+          Fiber[:mine] = number
+          [Ringspun.offload { was_there }, Fiber[:mine], Ringspun.offload { was_there.last }]
+        end.await
+      end
+    end
+    assert_equal [1, 2, nil].map { |number| [[number, nil, nil], number, nil] }, seen
+  end
+
+  def was_there
+    [Fiber[:mine], Fiber[:left], Thread.current[:left]].tap { Fiber[:mine] = Fiber[:left] = Thread.current[:left] = 9 }
+  end
+
+  # A thread that waits for its next block keeps nothing alive that belongs to a request.
+  def test_a_thread_keeps_nothing_of_who_made_it
+    Ringspun.run do |machine|
+      machine.spin { (Fiber[:mine] = Object.new) && Ringspun.offload { Thread.current[:left] = Object.new } }.await
+    end
+    threads = Thread.list.select { |thread| thread.name == "ringspun offload" }
+    assert_equal [[]], threads.map(&:keys).uniq
+  end
+
   def test_where_it_is_simply_called
     assert_equal(Thread.current, Ringspun.offload { Thread.current })
     simulate { assert_equal Thread.current, Ringspun.offload { Thread.current } }

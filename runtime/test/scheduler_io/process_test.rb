@@ -231,6 +231,54 @@ class SchedulerProcessTest < HookCase
     assert_nothing_in_flight
   end
 
+  # One of backquotes has its end of the pipe closed: as long as that is read, nobody waits for the child.
+  def test_a_child_whose_wait_was_cut_off_is_no_zombie
+    { /poll/ => ->(command) { system(command) }, /poll on/ => ->(command) { `exec >&-; #{command}` },
+      /read/ => ->(command) { IO.popen(command, &:read) }, /poll on d/ => ->(command) { IO.popen(command).close } }
+      .each { |waits_for, way| assert_no_zombie(waits_for, way) }
+  end
+
+  # Of the standard library, whose exceptions are no cancellations.
+  def test_a_child_whose_wait_a_timeout_has_cut_off_is_no_zombie
+    before = Leaks.children
+    Ringspun.run do
+      reader, release = pipe
+      reader.close_on_exec = false
+      command = "read line </dev/fd/#{reader.fileno}"
+      assert_raises(Timeout::Error) { Timeout.timeout(0.001) { system(command) } } # must pass
+      assert_equal 1, (Leaks.children - before).size
+      release.puts
+      machine.sleep(0.001) until (Leaks.children - before).empty?
+    end
+  end
+
+  def assert_no_zombie(waits_for, way)
+    before = Leaks.children
+    Ringspun.run do
+      reader, release = pipe
+      reader.close_on_exec = false
+      strand = machine.spin { way.call("read line </dev/fd/#{reader.fileno}") }
+      machine.sleep(0.001) until waits_for.match?(strand.waits_for.to_s)
+      machine.terminate(strand)
+      assert_raises(Ringspun::TerminatedError) { strand.await }
+      assert_equal 1, (Leaks.children - before).size
+      release.puts
+      machine.sleep(0.001) until (Leaks.children - before).empty?
+    end
+  end
+
+  # The program may wait for it again.
+  def test_a_child_of_the_programs_own_whose_wait_was_cut_off
+    Ringspun.run do
+      child, release = held_child("exit 3")
+      strand = waiting { Process.wait(child) }
+      machine.terminate(strand)
+      assert_raises(Ringspun::TerminatedError) { strand.await }
+      release.close
+      assert_equal 3, Process.wait2(child).last.exitstatus
+    end
+  end
+
   def test_open3
     Ringspun.run do
       bytes = sample(amount(1_000_000))

@@ -71,7 +71,7 @@ class SetupCommandsTest < Minitest::Test
 
   # The list above, and what decides, must know of the next one.
   def test_no_test_file_starts_a_server_unseen
-    suspects = Dir[File.join(ROOT, "{runtime,jobs,postgres,bench}/test/**/*_test.rb")].select do |path|
+    suspects = Dir[File.join(ROOT, "{runtime,jobs,postgres,http,bench}/test/**/*_test.rb")].select do |path|
       path != __FILE__ && File.read(path).match?(SUSPICIOUS)
     end
     unseen, = Open3.capture2("bash", "-c", <<~'SH', "bash", ROOT, *suspects)
@@ -122,8 +122,8 @@ class SetupCommandsTest < Minitest::Test
 
   # By the files that the tables require.
   def test_the_bench_installs_what_its_tables_need
-    remove "redis-server", "initdb", "chromium", "g++", "pkg-config"
-    { "switch" => [], "jobs_enqueue" => %w[redis-server], "echo" => %w[g++] }.each do |table, packages|
+    remove "redis-server", "initdb", "chromium", "g++", "pkg-config", "nginx"
+    { "switch" => [], "jobs_enqueue" => %w[redis-server], "echo" => %w[g++], "http_hello" => %w[nginx] }.each do |table, packages|
       before = installed.size
       run_bin("bench", "--only", table)
       assert_equal packages, installed.drop(before), table
@@ -169,6 +169,10 @@ class SetupCommandsTest < Minitest::Test
     assert_equal "exec rake -T", calls.last
     assert_equal in_copy("elsewhere/ruby3.4"), File.readlink(in_copy("tmp/setup/bin/ruby"))
     assert_path_exists in_copy("runtime/lib/ringspun/3.4/native.so")
+    FileUtils.mkdir_p(in_copy("vendor/bundle/ruby/3.4.0/bin"))
+    File.write(in_copy("vendor/bundle/ruby/3.4.0/bin/rake"), "#!/usr/bin/env ruby3.4\n") # of another Ruby 3.4
+    assert_no_server "bundle", "exec", "rake", "-T", RINGSPUN_RUBY: in_copy("elsewhere/ruby3.4")
+    assert_equal "exec #{in_copy("elsewhere/ruby3.4")} -S rake -T", calls.last
   end
 
   # A lock file comes before a setup, which refuses to work without one that fits.

@@ -90,6 +90,33 @@ class SetupSystemTest < Minitest::Test
     assert_equal %w[ccache], installed
   end
 
+  def test_the_matrix_wants_the_other_proxies_by_night
+    fake_ruby("path/ruby3.4", "3.4.1")
+    remove(*PROXIES)
+    run_setup("--matrix")
+    assert_empty installed
+    _, err, status = run_setup("--matrix", RINGSPUN_NIGHTLY: "1")
+    assert_predicate status, :success?, err
+    assert_equal ["haproxy varnish apache2"], installed
+  end
+
+  # Of the bench, each with gems of its own.
+  def test_a_peer_that_cannot_be_installed_is_named_and_left_out
+    fake_ruby("path/real", path: in_copy("path/ruby"))
+    program("path/ruby", <<~'SH')
+      case "$BUNDLE_GEMFILE $*" in
+        *iodine*install*) echo "An error occurred while installing iodine (0.7.58), and Bundler cannot continue." && exit 1 ;;
+      esac
+      exec ROOT/path/real "$@"
+    SH
+    _, err, status = run_setup("--needs=web-peers")
+    assert_predicate status, :success?, err
+    assert_match(/^iodine is left out: setup: the gem iodine 0.7.58 cannot be installed;/, err)
+    assert_equal 6, err.scan("a peer of the bench").size
+    _, err, = run_setup("--needs=web-peers")
+    assert_equal ["Installing iodine, a peer of the bench"], err.scan(/Installing \w+, a peer of the bench/)
+  end
+
   def test_the_matrix_does_without_where_the_system_has_no_such_packages_or_is_that_processor
     fake_ruby("path/ruby3.4", "3.4.1")
     { "ID=fedora" => "x86_64", "ID=alpine" => "x86_64", "ID=debian" => "aarch64" }.each do |system, processor|
@@ -242,7 +269,7 @@ class SetupSystemTest < Minitest::Test
     assert_equal %w[redis-server g++ g++], installed
     _, err, status = run_setup("--needs=redes")
     assert_equal 1, status.exitstatus
-    assert_equal "setup: --needs has no redes, but redis, postgresql, browser, rails, eventmachine.\n", err
+    assert_equal "setup: --needs has no redes, but redis, postgresql, nginx, browser, rails, eventmachine, web-peers.\n", err
   end
 
   # A user who has said no to a compiler of C++ is not asked for it by the next call, which has no use for it.

@@ -259,6 +259,45 @@ class NetTest < StreamCase
     end
   end
 
+  # Three connections for which there is no stack, and one behind them.
+  def lack_stacks(**)
+    on_server(**) do |server, machine|
+      lacks = 3
+      machine.define_singleton_method(:spin) do |&block|
+        (lacks -= 1).negative? ? super(&block) : super() { raise Ringspun::LimitError, "no stack for one more strand" }
+      end
+      dropped = Array.new(3) { |number| connect(server).tap { machine.sleep(0.001) until lacks == 2 - number } }
+      client = connect(server)
+      assert_equal "served", ask(client, "served")
+      dropped.each { |stream| assert_nil stream.read_line }
+      [*dropped, client].each(&:close)
+    ensure
+      machine.singleton_class.remove_method(:spin)
+    end
+  end
+
+  # It is told, once, and others wait in the kernel meanwhile.
+  def test_connections_for_which_there_is_no_stack
+    _, said = capture_io { lack_stacks }
+    assert_equal ["ringspun: no stack for one more strand; no connection is accepted for 0.01 s\n"],
+                 said.lines.grep(/no connection/)
+  end
+
+  def test_as_many_as_there_may_be_for_which_there_is_no_stack
+    _, said = capture_io { lack_stacks(max_connections: 1) }
+    assert_includes said, "no connection is accepted"
+  end
+
+  def test_nobody_reads_that_there_is_no_stack
+    reader, writer = IO.pipe
+    reader.close
+    before, $stderr = $stderr, writer
+    lack_stacks
+  ensure
+    $stderr = before
+    writer.close
+  end
+
   def test_a_connection_stops_its_own_server
     stopped = nil
     server = nil

@@ -5,6 +5,7 @@
 require "ringspun/jobs/active_job"
 require "ringspun/jobs/cli"
 require "ringspun/jobs/rspec"
+require "ringspun/jobs/storage/sqlite"
 require "ringspun/jobs/testing/assertions"
 require "ringspun/jobs/web"
 

@@ -5,6 +5,13 @@ require_relative "../../../bin/support/process_times"
 # How long a test waits for what must come. Seconds for which this process, or one that is waited for, had no processor do not
 # count: on a computer with much other work nobody is late.
 class Patience
+  # Asks until the answer is true, or it has taken too long.
+  #
+  # @param seconds [Numeric]
+  # @param pause [Numeric] seconds between two questions
+  # @return [Object, nil] the answer
+  def self.poll(seconds, pause: 0.01) = new(seconds).until_true { yield || (sleep(pause) && nil) }
+
   # @param seconds [Numeric]
   # @param pids [Array<Integer>] processes that are waited for and are no children of this one
   def initialize(seconds, *pids)

@@ -13,7 +13,8 @@ require_relative "patience"
 # Between us and a server stands a shell that knows when we end, however we do: its end of a socket pair then says so. It stops
 # the server, waits for it and removes the folder. Should somebody kill the shell, the kernel stops the server.
 class Servers
-  START_SECONDS = 20
+  # Long enough for one that has no processor for a while, which is no child of ours: see Patience.
+  START_SECONDS = 60
 
   # Forks once more, so that it is no child of ours and no Process.wait in a test can meet it. A line is a signal for the server,
   # which is then run again.
@@ -41,18 +42,6 @@ class Servers
     def stop
       @running.each { |(_, pid), server| server.stop if pid == Process.pid }
       @running.clear
-    end
-
-    # Below those that the system gives to clients, ip_local_port_range.
-    #
-    # @return [Integer] a port of the loopback on which nobody listens
-    def free_port
-      (20_000..30_000).to_a.shuffle.find do |port|
-        TCPServer.new("127.0.0.1", port).close
-        true
-      rescue Errno::EADDRINUSE
-        false
-      end
     end
 
     def program(name) = programs(name).first || raise("#{name} is missing: run bin/setup")
@@ -273,10 +262,11 @@ class Servers
 
     def postgres_url = "postgres:///postgres?user=ringspun&host=#{postgres_endpoint.folder}"
 
-    def redis
-      start(:redis) do |server|
+    # @param options [Array<String>] that differ
+    def redis(name = :redis, *options)
+      start(name) do |server|
         server.run(program("redis-server"), "--port", "0", "--unixsocket", File.join(server.folder, "redis.sock"),
-                   "--save", "", "--appendonly", "no", "--dir", server.folder, signal: "TERM")
+                   "--save", "", "--appendonly", "no", "--dir", server.folder, *options, signal: "TERM")
       end
     end
 

@@ -10,15 +10,18 @@ require "tmpdir"
 module SetupCopy
   ROOT = File.expand_path("../../..", __dir__)
   NEEDED = %w[bin Gemfile Gemfile.lock runtime/ringspun.gemspec jobs/ringspun-jobs.gemspec postgres/ringspun-postgres.gemspec
+              http/ringspun-http.gemspec http/ext
               runtime/lib/ringspun/version.rb engine runtime/ext postgres/ext rakelib/compile.rake
-              jobs/test/rails/8.1 jobs/test/rails/8.0].freeze
+              jobs/test/rails/8.1 jobs/test/rails/8.0 jobs/test/rails/7.2
+              http/test/frameworks bench/peers/http].freeze
 
   # What the scripts use of every system.
   TOOLS = %w[bash sh env basename cat chmod cmp cp cut dirname find flock grep gzip head install ln mkdir mktemp mv nproc
              realpath rm sed sha256sum sort stat tail tar touch tr].freeze
   COMPILERS = %w[gcc g++ make].freeze
   HEADERS = %w[include/libxml2/libxml/xmlversion.h include/libxslt/xslt.h include/sqlite3.h include/zlib.h].freeze
-  SERVERS = %w[redis-server initdb chromium pkg-config xz patch].freeze
+  SERVERS = %w[redis-server initdb nginx chromium pkg-config xz patch].freeze
+  PROXIES = %w[haproxy varnishd apache2].freeze
   CROSS = %w[aarch64-linux-gnu-gcc qemu-aarch64].freeze
   APT = %w[apt-get apt-cache dpkg sudo deb-systemd-helper update-rc.d].freeze
 
@@ -31,7 +34,8 @@ module SetupCopy
       *rbconfig*) printf 'VERSION\tPATH' && exit ;;
       *install*) mkdir -p "ROOT/vendor/bundle" ;;
       *rake\ compile*)
-        for library in runtime/lib/ringspun/SERIES/native.so postgres/lib/ringspun/SERIES/postgres_native.so; do
+        for library in runtime/lib/ringspun/SERIES/native.so postgres/lib/ringspun/SERIES/postgres_native.so \
+          http/lib/ringspun/SERIES/http_native.so; do
           mkdir -p "ROOT/${library%/*}" && touch "ROOT/$library"
         done
         ;;
@@ -158,7 +162,9 @@ module SetupCopy
       FileUtils.touch(in_copy(name))
     end
     link_tools
-    (COMPILERS + SERVERS + CROSS + APT + %w[id ccache]).each { |name| program("path/#{name}", FAKES.fetch(name, "exit 0")) }
+    [*COMPILERS, *SERVERS, *PROXIES, *CROSS, *APT, "id", "ccache"].each do |name|
+      program("path/#{name}", FAKES.fetch(name, "exit 0"))
+    end
     (COMPILERS + ["redis-server"]).each { |name| program("packages/#{name}", FAKES.fetch(name, "exit 0")) }
     program("path/patch", 'echo "patch $(cat)" >>ROOT/calls')
     program("configure", CONFIGURE)
@@ -170,6 +176,7 @@ module SetupCopy
       program("packages/#{name}/#{contents}", "exit 0")
     end
     program("packages/pgbouncer", "echo PgBouncer 1.24.1")
+    %w[haproxy/haproxy varnish/varnishd apache2/apache2].each { |name| program("packages/#{name}", "exit 0") }
     program("packages/ccache/ccache", "exit 0")
     fake_ruby("packages/ruby")
     fake_ruby("packages/ruby3.4", "3.4.1")

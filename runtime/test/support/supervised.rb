@@ -7,10 +7,12 @@ module Supervised
     # @param fds [String, nil] numbers of two descriptors: to tell, and to be asked
     # @param only [String, nil] a file with the names of the tests to run
     # @param except [String, nil] a file with those of the tests to leave out
-    def start(fds, only: nil, except: nil)
+    # @param share [#include?, nil] says which of all others to run; nil: all
+    def start(fds, only: nil, except: nil, share: nil)
       @only = names_in(only)
       @except = names_in(except)
-      Minitest::Runnable.singleton_class.prepend(Filter) if @only || @except
+      @share = share
+      Minitest::Runnable.singleton_class.prepend(Filter) if @only || @except || @share
       return unless fds
 
       @pid = Process.pid
@@ -29,7 +31,12 @@ module Supervised
     # @param pid [Integer]
     def keep(pid) = tell(:keeps, pid)
 
-    def wanted?(test) = (@only.nil? || @only.include?(test)) && !@except&.include?(test)
+    # @param test_class [Class]
+    # @param name [String] of a test method
+    def wanted?(test_class, name)
+      test = "#{test_class}##{name}"
+      @only ? @only.include?(test) : !@except&.include?(test) && (@share.nil? || @share.include?(test_class, name))
+    end
 
     # @param what [Symbol]
     # @param more [Array<#to_s>]
@@ -59,7 +66,7 @@ module Supervised
   end
 
   module Filter
-    def filter_runnable_methods(...) = super.select { |name| Supervised.wanted?("#{self}##{name}") }
+    def filter_runnable_methods(...) = super.select { |name| Supervised.wanted?(self, name) }
   end
 
   module Plugin
@@ -94,7 +101,7 @@ module Supervised
 
     private
 
-    # Seconds of this process and of its children that have ended.
-    def used = Process.times.to_a.sum
+    # Seconds of this process and of its children that have ended, also those that were forked elsewhere.
+    def used = Process.times.to_a.sum + (defined?(Zygote) ? Zygote.cpu : 0)
   end
 end

@@ -17,8 +17,8 @@ class Zygote
   # The number that the socket has there: the numbers from 3 on are those that a booted Ruby takes.
   DESCRIPTOR = 100
 
-  # How a child has ended, by the names of Process::Status.
-  Ended = Data.define(:pid, :exitstatus, :termsig, :text) do
+  # How a child has ended, by the names of Process::Status. cpu: seconds of it and its children.
+  Ended = Data.define(:pid, :exitstatus, :termsig, :text, :cpu) do
     def exited? = !exitstatus.nil?
     def signaled? = !termsig.nil?
     def success? = exitstatus&.zero?
@@ -40,6 +40,7 @@ class Zygote
       return @ended if @ended || !@connection.wait_readable(timeout)
 
       @ended = Ended.new(**Marshal.load(@connection))
+      Zygote.count_cpu(@ended.cpu)
       @connection.close
       @ended
     end
@@ -60,6 +61,9 @@ class Zygote
   class << self
     # How many Rubies this process has booted, and how many children zygotes have forked for it.
     attr_reader :fresh, :forked
+
+    # Seconds of the children that zygotes have forked for this process and that have ended. They are no children of it.
+    attr_reader :cpu
 
     # Starts a Ruby that runs the code as its main program, with nothing to read. It is forked unless it is to be fresh, or its
     # environment takes a boot.
@@ -83,9 +87,11 @@ class Zygote
     end
 
     def count_fork = @forked += 1
+    def count_cpu(seconds) = @cpu += seconds
   end
 
   @fresh = @forked = 0
+  @cpu = 0.0
 
   # The sockets are there from the beginning, so that no test seems to have left them: a zygote is to be made where a class is
   # defined. Its process begins with its first child.

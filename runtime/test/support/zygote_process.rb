@@ -56,7 +56,8 @@ module ZygoteProcess
       Marshal.dump(pid, connection)
       Thread.new { connection.wait_readable && Process.kill(:KILL, pid) } # the tests say no more: they have ended
       status = Process.wait2(pid).last
-      Marshal.dump({ pid:, exitstatus: status.exitstatus, termsig: status.termsig, text: status.to_s }, connection)
+      cpu = Process.times.then { |used| used.cutime + used.cstime }
+      Marshal.dump({ pid:, exitstatus: status.exitstatus, termsig: status.termsig, text: status.to_s, cpu: }, connection)
       exit!(true)
     rescue SystemCallError # the tests have ended
       exit!(false)

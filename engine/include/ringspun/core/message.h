@@ -22,4 +22,8 @@ typedef struct rs_message {
     uintptr_t payload;
 } rs_message;
 
+/* For what must not be lost for lack of memory. */
+rs_message *rs_message_new(rs_message_kind kind, uint64_t name, uintptr_t payload);
+void rs_message_free(rs_message *message);
+
 #endif

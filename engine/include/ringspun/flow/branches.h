@@ -54,6 +54,7 @@ void rs_branches_free(rs_branches *branches);
 
 /* `source`, of a result or a stream: the one to watch, or NULL. The new branch is ready to be looked at. NULL: there is no memory. */
 rs_branch *rs_branches_add(rs_branches *branches, const rs_branch *given, rs_source *source);
+static inline void rs_branch_set_item(rs_branch *branch, uint64_t item) { branch->watch.item = item; }
 void rs_branches_remove(rs_branches *branches, rs_branch *branch);
 /* Removes all on that source. */
 uint32_t rs_branches_remove_all(rs_branches *branches, uint64_t source);

@@ -14,7 +14,6 @@
 #ifndef RINGSPUN_CHANNEL_H
 #define RINGSPUN_CHANNEL_H
 
-#include "ringspun/core/link.h"
 #include "ringspun/core/machine.h"
 #include "ringspun/flow/select.h"
 

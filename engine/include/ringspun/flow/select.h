@@ -19,7 +19,6 @@
 #include "ringspun/core/list.h"
 #include "ringspun/core/machine.h"
 #include "ringspun/core/source.h"
-#include "ringspun/ops/op.h"
 
 struct rs_selector;
 

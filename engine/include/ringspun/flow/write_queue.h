@@ -15,7 +15,6 @@
 
 #include "ringspun/core/gathered.h"
 #include "ringspun/flow/buffer.h"
-#include "ringspun/ops/op_life.h"
 
 typedef struct rs_write_queue {
     rs_machine *machine;        /* NULL: closed, with its machine or before */
@@ -81,8 +80,8 @@ static inline uint64_t rs_write_queue_left(const rs_write_queue *queue) {
     return queue->put - rs_write_queue_len(queue);
 }
 
-/* The number may mean something else by now, when others have closed what it meant: nothing more may be tried on it. */
-bool rs_write_queue_is_gone(const rs_write_queue *queue);
+/* How many the kernel has not taken, also of those that an op is sending. */
+size_t rs_write_queue_untaken(const rs_write_queue *queue);
 
 /* All that the machine has, one after the other: the one behind `queue` (NULL: the first), or NULL. */
 rs_write_queue *rs_write_queues_next(const rs_machine *machine, const rs_write_queue *queue);

@@ -14,7 +14,6 @@
 #define RINGSPUN_DESCRIPTOR_H
 
 #include "ringspun/core/machine.h"
-#include "ringspun/ops/op.h"
 
 typedef enum {
     RS_FD_UNKNOWN,

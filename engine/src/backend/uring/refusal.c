@@ -17,7 +17,8 @@ bool uring_doubts(rs_machine *machine, rs_op *op, int64_t result) {
     return true;
 }
 
-void uring_lose(rs_machine *machine, const char *call, int64_t answer) {
+/* The ring is of no use any more. */
+static void lose(rs_machine *machine, const char *call, int64_t answer) {
     uring_state *state = uring_state_of(machine);
     RS_CHECK(answer < 0);
     if (state->lost) return;
@@ -36,7 +37,7 @@ bool uring_is_own_answer(rs_machine *machine, rs_op *op, int64_t *result) {
     uint8_t opcode = uring_opcode_now(op);
     uring_state_of(machine)->supported[opcode] = false;
     if (opcode == URING_OP_POLL_ADD) {
-        uring_lose(machine, "IORING_OP_POLL_ADD", *result);
+        lose(machine, "IORING_OP_POLL_ADD", *result);
         way->waits_for_entry = true; /* it ends with the next poll */
     } else {
         uring_take_other_way(machine, op);
@@ -52,6 +53,6 @@ bool uring_cancel_by_call(rs_machine *machine, const rs_op *op) {
     bool all = op == NULL;
     uring_sync_cancel what = {.address = all ? 0 : rs_op_id(op), .fd = -1, .flags = all ? URING_CANCEL_ALL | URING_CANCEL_ANY : 0};
     int answer = state->ring.system->enregister(state->ring.fd, URING_REGISTER_SYNC_CANCEL, &what, 1);
-    if (RS_UNLIKELY(uring_may_refuse(answer))) uring_lose(machine, "IORING_REGISTER_SYNC_CANCEL", answer);
+    if (RS_UNLIKELY(uring_may_refuse(answer))) lose(machine, "IORING_REGISTER_SYNC_CANCEL", answer);
     return answer >= 0;
 }

@@ -114,9 +114,6 @@ bool uring_is_own_answer(rs_machine *machine, rs_op *op, int64_t *result);
 /* Asks the kernel to cancel an op (NULL: all), where an entry cannot. False: it has missed it. */
 bool uring_cancel_by_call(rs_machine *machine, const rs_op *op);
 
-/* The ring is of no use any more. */
-void uring_lose(rs_machine *machine, const char *call, int64_t answer);
-
 /* --- cancel.c --- */
 
 void uring_cancel(rs_machine *machine, rs_op *op);

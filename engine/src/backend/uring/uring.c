@@ -18,7 +18,6 @@
 #include "kernel/processor.h"
 #include "kernel/wake.h"
 #include "ops/descriptors.h"
-#include "ringspun/flow/accept_queue.h"
 #include "kernel/platform.h"
 
 #include <errno.h>

@@ -82,14 +82,14 @@ static bool api_park_or(int64_t deadline, const char *what, void (*start)(ringsp
 /* The machine's memory stays until its last waker was woken, but its thread may have closed it by then. */
 static void api_wake(ringspun_waker waker, int64_t value) {
     rsb_machine *machine = waker.machine;
-    rs_message *message = rs_alloc(sizeof(*message));
-    *message = (rs_message){.kind = RS_MESSAGE_WAKE, .name = waker.strand, .payload = waker.ticket, .value = value};
+    rs_message *message = rs_message_new(RS_MESSAGE_WAKE, waker.strand, waker.ticket);
+    message->value = value;
     pthread_mutex_lock(&machine->wake_lock);
     if (machine->wakeable) {
         rs_send(machine->engine, message);
     } else {
         rs_drop_waker(machine->engine);
-        free(message);
+        rs_message_free(message);
     }
     pthread_mutex_unlock(&machine->wake_lock);
 }
@@ -191,7 +191,7 @@ static bool api_stream_put(VALUE self, const void *bytes, size_t length) {
 
 static size_t api_stream_unsent(VALUE self) {
     const rs_write_queue *queue = &rsb_stream_peek(self)->write_queue;
-    return has_noticed_fork() && queue->machine ? rs_write_queue_len(queue) : 0;
+    return has_noticed_fork() && queue->machine ? rs_write_queue_untaken(queue) : 0;
 }
 
 static void api_waits_for(const char *what) { said_of(rsb_running(rsb_current()))->waits_meanwhile = what; }

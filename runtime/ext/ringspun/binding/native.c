@@ -85,6 +85,7 @@ void Init_native(void) {
     rsb_init_stream_open();
     rsb_init_inotify();
     rsb_init_selector();
+    rsb_init_idle_streams();
     rsb_init_select();
     rsb_init_channel();
     rsb_init_api();

@@ -9,11 +9,16 @@ module Ringspun
       HOOKS = %i[before_fork after_fork on_worker_end on_reload].freeze
       # Far more than any computer has cores for: a larger number is taken for a mistake.
       WORKERS_MAX = 1024
+      # What the parent has open for each: a pipe in each direction.
+      DESCRIPTORS_EACH = 2
+      # And for all else: sockets, logs, what the program has loaded.
+      DESCRIPTORS_BESIDE = 32
 
       attr_reader :workers, :drain, :grace, :boot, :heartbeat, :settle, :backoff, :log,
                   :before_fork, :after_fork, :on_worker_end, :on_reload
 
-      def initialize(workers:, backoff:, log:, drain:, grace:, boot:, heartbeat:, settle:, **hooks)
+      def initialize(workers:, backoff:, log:, drain:, grace:, boot:, heartbeat:, settle:, mode: nil, **hooks)
+        check_mode(mode)
         @workers = number_of(workers)
         @drain, @boot = optional(drain:, boot:)
         @heartbeat, = optional(heartbeat:)
@@ -26,11 +31,28 @@ module Ringspun
 
       private
 
+      # The sockets have it; here it is said before anything is opened.
+      def check_mode(mode)
+        return if mode.nil? || (mode.is_a?(Integer) && mode.between?(0, 0o7777))
+
+        raise UsageError, "mode: must be permissions of a file, 0 to 0o7777, or nil, got #{mode.inspect}"
+      end
+
       def number_of(workers)
         return Etc.nprocessors if workers == :cores
-        return workers if workers.is_a?(Integer) && (1..WORKERS_MAX).cover?(workers)
+        return enough_for(workers) if workers.is_a?(Integer) && (0..WORKERS_MAX).cover?(workers)
 
-        raise UsageError, "workers: must be :cores or a number from 1 to #{WORKERS_MAX}, got #{workers.inspect}"
+        raise UsageError, "workers: must be :cores or a number from 0 to #{WORKERS_MAX}, got #{workers.inspect}"
+      end
+
+      # Otherwise those that could not be started would be tried again and again.
+      def enough_for(workers)
+        needed = (workers * DESCRIPTORS_EACH) + DESCRIPTORS_BESIDE
+        limit, = Process.getrlimit(:NOFILE)
+        return workers if workers.zero? || needed <= limit
+
+        raise UsageError, "workers: #{workers} of them need about #{needed} descriptors here, and this process may have " \
+                          "#{limit}: raise its limit, as with ulimit -n"
       end
 
       def optional(**options) = options.map { |name, value| value && seconds(name, value, " or nil", zero: name == :drain) }

@@ -83,10 +83,21 @@ module Ringspun
         in String => path then Net.naming("listen on", Net.place(path)) { open_unix(path) }
         in [String => host, Integer | String => port]
           Net.naming("listen on", Net.place(host, port)) { open_tcp(host, port) }
+        in ::BasicSocket => socket then adopt(socket)
         else
-          raise UsageError, "listen: takes [host, port], the path of a Unix socket, or a Hash of names and these, " \
-                            "got #{place.inspect}"
+          raise UsageError, "listen: takes [host, port], the path of a Unix socket, a Socket that listens, or a Hash of names " \
+                            "and these, got #{place.inspect}"
         end
+      end
+
+      # One that somebody else has opened, such as systemd. Its file is theirs as well.
+      def adopt(socket)
+        unless socket.getsockopt(:SOCKET, :ACCEPTCONN).bool
+          raise UsageError, "listen: the socket at #{socket.local_address.inspect_sockaddr} does not listen; call listen on it"
+        end
+
+        socket.nonblock = true
+        socket
       end
 
       def open_tcp(host, port)

@@ -33,8 +33,10 @@ module Ringspun
       end
 
       def run
-        log_start
-        Traps.open { |traps| supervise_with(traps) }
+        Traps.open do |traps|
+          log_start
+          supervise_with(traps)
+        end
         log_end
       end
 
@@ -86,7 +88,7 @@ module Ringspun
       # --- signals ---
 
       def obey(signal)
-        if signal == "HUP" then @reload_wanted = true
+        if signal == "HUP" && !@traps.hung_up? then @reload_wanted = true
         elsif @stopping then kill_all(signal)
         else
           @log.info(:stopping, signal:, drain: @settings.drain)

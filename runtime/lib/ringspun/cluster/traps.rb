@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "terminal"
+
 module Ringspun
   module Cluster
     # The parent's signal handlers. A handler stores the signal and writes a byte into a pipe on which the loop waits (self-pipe),
@@ -23,6 +25,7 @@ module Ringspun
         @pid = Process.pid
         @signals = []
         @signals_in_child = []
+        @terminal = Terminal.new
         @reader, @writer = IO.pipe
         @before = SIGNALS.to_h { |name| [name, trap(name) { note(name) }] }
         @before["CHLD"] = trap("CHLD") { |number| child_ended(number) }
@@ -31,10 +34,14 @@ module Ringspun
       # The signals since the last call.
       def taken = Array.new(@signals.size) { @signals.shift }
 
+      # @return [Boolean] whether a HUP tells that the terminal was closed; nohup(1) has a process ignore that
+      def hung_up? = @before["HUP"] != "IGNORE" && @terminal.closed?(now)
+
       # @return [Array<IO>] the IOs that are readable
       def wait(ios, seconds)
         ready, = IO.select([@reader, *ios], nil, nil, seconds)
         nil while @reader.read_nonblock(4096, exception: false).is_a?(String)
+        @terminal.look(now)
         ready || []
       end
 
@@ -72,6 +79,8 @@ module Ringspun
         @signals << name
         wake
       end
+
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
       def wake = @writer.write_nonblock(".", exception: false)
 

@@ -151,7 +151,8 @@ module Ringspun
       # Writes where the loop hangs. CRuby runs handlers only between Ruby instructions: a loop that hangs in C writes nothing.
       def end_hung
         place = caller(2).map { |line| "\tfrom #{line}\n" }
-        $stderr.write("ringspun.cluster event=hung worker=#{@index} pid=#{@pid}\n", *place, Ringspun.inspect_tree)
+        text = "ringspun.cluster event=hung worker=#{@index} pid=#{@pid}\n#{place.join}#{Ringspun.inspect_tree}"
+        Inspector.__send__(:print_in_handler, text)
       ensure
         exit!(false)
       end

@@ -91,7 +91,7 @@ module Ringspun
       def report(stall)
         @report.call(stall)
       rescue StandardError => e # later stalls are still reported to `to`
-        Kernel.warn("#{stall}\nringspun: this could not be told as asked for: #{e.full_message(highlight: false)}")
+        Warnings.tell("#{stall}\nringspun: this could not be told as asked for: #{e.full_message(highlight: false)}")
       end
     end
   end

@@ -47,16 +47,8 @@ static VALUE wait_outside(rsb_machine *machine, VALUE pid, int options) {
     return status;
 }
 
-/* Called by Process.wait, Kernel#system and the like: waits for a child process and reaps it.
- *
- * May switch strands.
- *
- * @param pid [Integer] as Process.wait takes it: -1 for any child, 0 or less than -1 for one of a process group
- * @param flags [Integer]
- * @return [Process::Status]
- * @since 0.1.0
- */
-static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
+/* For Scheduler#process_wait: waits for a child process and reaps it. */
+static VALUE scheduler_wait_for_child(VALUE self, VALUE pid, VALUE flags) {
     int number = (int)rsb_integer(pid, INT32_MIN, INT32_MAX, "process_wait: the pid");
     int64_t options = rsb_integer(flags, 0, INT32_MAX, "process_wait: the flags");
     rsb_machine *machine = rsb_hook_machine(self);
@@ -244,7 +236,7 @@ void rsb_init_scheduler_calls(void) {
     id_call = rb_intern("call");
     process_status = rb_path2class("Process::Status");
     rb_gc_register_address(&process_status);
-    rb_define_method(rsb_cScheduler, "process_wait", scheduler_process_wait, 2);
+    rb_define_private_method(rsb_cScheduler, "wait_for_child", scheduler_wait_for_child, 2);
     rb_define_method(rsb_cScheduler, "io_close", scheduler_io_close, 1);
     rb_define_method(rsb_cScheduler, "address_resolve", scheduler_address_resolve, 1);
     rb_define_private_method(rsb_cScheduler, "begin_strand", scheduler_begin, 1);

@@ -355,9 +355,7 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
         rs_unblock(machine->engine, strand);
         return Qnil;
     }
-    rs_message *message = rs_alloc(sizeof(*message));
-    *message = (rs_message){.kind = RS_MESSAGE_UNBLOCK, .name = rs_strand_id(strand), .payload = rs_strand_ticket(strand)};
-    rs_send(machine->engine, message);
+    rs_send(machine->engine, rs_message_new(RS_MESSAGE_UNBLOCK, rs_strand_id(strand), rs_strand_ticket(strand)));
     return Qnil;
 }
 

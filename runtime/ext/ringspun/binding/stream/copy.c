@@ -121,7 +121,8 @@ static int64_t read_pipe(copier *c, void *bytes, size_t len) {
                           .transfer = {.address = bytes, .len = len, .offset = -1}};
     int64_t count = rs_try(c->machine->engine, &request);
     if (count != -EAGAIN) return count;
-    request.transfer.address = request.owned = rs_alloc(len);
+    request.transfer.address = request.owned = rs_try_alloc(len);
+    if (!request.owned) return -ENOMEM;
     rsb_op_wait wait = {.flags = RS_PARK_SHIELDED, .answer = bytes, .answer_size = len};
     return rsb_perform(c->machine, &request, &wait);
 }
@@ -143,6 +144,7 @@ static VALUE give_back(VALUE argument) {
         if (c->stream->closed) continue;
         if (!room || !rs_buffer_put(pool, in, bytes, (size_t)count)) c->stream->gap = true;
     }
+    if (c->held > 0 && !c->stream->closed) c->stream->gap = true;
     if (rs_buffer_len(in) == 0) rs_buffer_clear(pool, in);
     return Qnil;
 }

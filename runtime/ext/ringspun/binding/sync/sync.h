@@ -32,6 +32,7 @@ VALUE rsb_watch_source(const rs_watch *watch);
 void rsb_init_sync(void);
 void rsb_init_queue(void);
 void rsb_init_selector(void);
+void rsb_init_idle_streams(void);
 void rsb_init_select(void);
 void rsb_init_channel(void);
 
