@@ -207,6 +207,20 @@ class CopyScriptedTest < Minitest::Test
     end
   end
 
+  # As PgBouncer does when it loses the server in the middle of a message: it says so, and closes.
+  def test_out_that_a_proxy_loses_at_every_byte_of_a_row
+    complaint = self.class.message("E", "SFATAL\0VFATAL\0C08P01\0Mserver conn crashed?\0\0")
+    row = self.class.message("d", "a row of some bytes\t2\n")
+    [0, *5..row.bytesize].each do |cut| # within the five bytes of its head what comes is no message any more
+      begun = PARSED + self.class.message("H", [0, 2, 0, 0].pack("Cnnn")) + row + row.byteslice(0, cut) + complaint
+      on_server(out_max: (DESCRIBED + READY + begun).bytesize, says: { begin: begun }) do |pool|
+        rows = []
+        assert_raises(Postgres::ConnectionLost, cut.to_s) { pool.copy_out(OUT, timeout: 60) { |one| rows << one } }
+        assert_equal [["a row of some bytes", 2]] * (cut == row.bytesize ? 2 : 1), rows, cut
+      end
+    end
+  end
+
   def pool_works_again(pool)
     assert_raises(*LOST) { copy_in(pool) } # it ends at once
     assert_operator pool.metrics[:connections], :<=, 1

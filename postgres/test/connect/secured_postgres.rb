@@ -2,6 +2,7 @@
 
 require "postgres_helper"
 require "support/certificate"
+require "support/free_port"
 
 # A server that lets nobody in without being shown something: by a role for each way, over TCP and a Unix socket, with TLS.
 module SecuredPostgres
@@ -41,7 +42,7 @@ module SecuredPostgres
       end
     end
 
-    def port = @port ||= Servers.free_port
+    def port = @port ||= FreePort.find
 
     private
 

@@ -5,8 +5,8 @@ require "random/postgres_progress"
 class PostgresProgress
   # Runs programs on pools, and says what was wrong.
   class Runner
-    # Seconds after which a program does not end.
-    LIMIT = 10
+    # Seconds after which a program does not end, also where nothing of it has a processor for a while.
+    LIMIT = 120
 
     # By which a block leaves a transaction.
     Left = Class.new(StandardError)

@@ -139,8 +139,8 @@ module Ringspun
       def warn_of_names(result, timeout)
         result.__send__(:take_tables)&.each do |name, oids|
           tables = look_up("select oid::regclass::text from unnest($1::oid[]) oid", [oids], timeout).rows.flatten
-          warn "ringspun: #{tables.join(" and ")} have a column #{name} each in this result; by name there is only that of " \
-               "#{tables.last}: name one of them with `as`"
+          Warnings.tell("ringspun: #{tables.join(" and ")} have a column #{name} each in this result; by name there is " \
+                        "only that of #{tables.last}: name one of them with `as`")
         end
       end
 

@@ -259,7 +259,7 @@ module Ringspun
         found.each do |lane, holder|
           give_up(lane, "it was reclaimed, because nobody was there to give it back")
           @lock.synchronize { @reclaimed << lane } unless lane.lost?
-          warn(holder.reclaimed)
+          Warnings.tell(holder.reclaimed)
         end
         true
       end

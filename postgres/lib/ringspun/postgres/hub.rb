@@ -146,7 +146,7 @@ module Ringspun
 
         @warned = true
         place = @pool.config.options.hosts.join(", ")
-        warn "ringspun: nothing is listened to at #{place}, and it is tried again: #{error.message}"
+        Warnings.tell("ringspun: nothing is listened to at #{place}, and it is tried again: #{error.message}")
       end
 
       # @return [Array<String>] what the server listens to

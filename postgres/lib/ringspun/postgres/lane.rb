@@ -111,8 +111,8 @@ module Ringspun
 
       # The server has answered nothing for seconds of what came behind another statement. The extension calls it, once.
       def suspected
-        warn "ringspun: #{@session.host} has answered nothing for five seconds of what came together with another statement. A " \
-             "pooler may lose that: if there is one, try pipelining: false"
+        Warnings.tell("ringspun: #{@session.host} has answered nothing for five seconds of what came together with " \
+                      "another statement. A pooler may lose that: if there is one, try pipelining: false")
       end
 
       # Waits until the server has answered all that was sent, for which that is cancelled that nobody wants.

@@ -125,8 +125,8 @@ module Ringspun
         return if @told.key?(key) || @told.size >= TOLD_MAX
 
         @told[key] = true
-        warn "ringspun: #{name} of a pool of Postgres has raised #{error.class}, which is told once: #{error.message}\n" \
-             "#{Array(error.backtrace).first(5).map { |line| "\t#{line}" }.join("\n")}"
+        Warnings.tell("ringspun: #{name} of a pool of Postgres has raised #{error.class}, which is told once: " \
+                      "#{error.message}\n#{Array(error.backtrace).first(5).map { |line| "\t#{line}" }.join("\n")}")
       end
 
       # Tells a Logger of statements that took long.

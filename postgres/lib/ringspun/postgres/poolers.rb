@@ -17,8 +17,8 @@ module Ringspun
         # @return [Boolean]
         def pipelining?(options)
           host = options.hosts.find { |each| loses_statements?(each) } or return true
-          warn "ringspun: statements go to #{host} one at a time, because this pooler loses those that come behind another; " \
-               "pipelining: true sends them together, and pipelining: false says no more of it"
+          Warnings.tell("ringspun: statements go to #{host} one at a time, because this pooler loses those that come " \
+                        "behind another; pipelining: true sends them together, and pipelining: false says no more of it")
           false
         end
 

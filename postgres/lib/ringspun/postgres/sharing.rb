@@ -47,8 +47,8 @@ module Ringspun
         return if seconds < LONG || !due?
 
         others = count == 1 ? "a statement that was to come behind it went to another one" : "#{count} others went to other ones"
-        warn "ringspun: #{text_of(sql)} took #{format("%.1f", seconds)} s on a shared connection, and #{others} after a pause. " \
-             "A slow statement is best asked in session { |s| ... }, which has a connection of its own"
+        Warnings.tell("ringspun: #{text_of(sql)} took #{format("%.1f", seconds)} s on a shared connection, and #{others} " \
+                      "after a pause. A slow statement is best asked in session { |s| ... }, which has a connection of its own")
       end
 
       private

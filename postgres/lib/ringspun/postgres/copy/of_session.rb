@@ -85,7 +85,18 @@ module Ringspun
         lambda do |result|
           reader.each(result, &block)
           CopyReader.size(result)
+        rescue ProtocolError => error
+          lost_meanwhile(error)
+          raise
         end
+      end
+
+      # A proxy that loses the server in the middle of a row says so there, and closes: the row has the bytes of a message.
+      def lost_meanwhile(error)
+        Postgres.shield(DRAIN) { @lane.next_copied(DRAIN) } unless @lane.lost?
+        raise Postgres.lost(@lane.loss, false), cause: error if @lane.lost?
+      rescue TimeoutError, ServerError
+        nil # it is there
       end
 
       def each_bytes(sink, block)

@@ -82,7 +82,7 @@ module Ringspun
         def private?(file)
           return true unless File.stat(file).mode.anybits?(0o077)
 
-          warn "Ringspun::Postgres: #{file} is not used, because its group or all may read it; chmod 0600 it"
+          Warnings.tell("Ringspun::Postgres: #{file} is not used, because its group or all may read it; chmod 0600 it")
           false
         end
 
