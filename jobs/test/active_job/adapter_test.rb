@@ -273,6 +273,18 @@ class ActiveJobAdapterTest < ActiveJobCase
     def initialize = Victim.made = true
   end
 
+  # Its name would be stored, and no worker could run it.
+  def test_a_class_of_active_job_is_not_enqueued_as_a_plain_one
+    [-> { Jobs.enqueue(Greeting, "Ada") }, -> { Jobs.set(Greeting, queue: "a") }].each do |way|
+      assert_match(/Greeting is one of Active Job: enqueue its jobs by perform_later\z/,
+                   assert_raises(Jobs::InvalidJobError, &way).message)
+    end
+    Jobs.enqueue("ActiveJobAdapterTest::Greeting", "Ada")
+    assert_equal({ retry: 1 }, work("default"))
+    assert_match(/Greeting is one of Active Job: enqueue its jobs by perform_later\z/,
+                 JSON.parse(@storage.scan(:retry, 0, 1).first.entry)["error_message"])
+  end
+
   # The class inside is as much in the hands of whoever has written the entry.
   def test_no_other_constant_inside_a_wrapper_is_made_an_instance_of
     [{ "job_class" => "ActiveJobAdapterTest::Victim" }, { "job_class" => "NoSuchClass" }, { "job_class" => 5 }, {}].each do |data|

@@ -37,6 +37,15 @@ class CommandsTest < RedisCase
     assert_equal %w[slow], memory.paused
   end
 
+  # As other commands name them.
+  def test_a_queue_by_its_place
+    push("reports")
+    assert_equal "reports is paused\n", command("pause", "queue:reports")
+    assert_equal %w[reports], memory.paused
+    assert_equal "reports goes on\n", command("resume", "queue:reports")
+    assert_match(/"queue:" is no place/, refused("pause", "queue:"))
+  end
+
   def test_how_things_are
     3.times { push("critical") }
     push("default")
@@ -56,6 +65,7 @@ class CommandsTest < RedisCase
       host:22:bb     0  1000  critical          quiet
 
       processed 0, failed 0, enqueued 4, scheduled 0, retries 0, dead 0, in flight 0
+      in the memory of process #{Process.pid}
     TEXT
   end
 
@@ -64,8 +74,9 @@ class CommandsTest < RedisCase
     memory.pause("other")
     memory.announce("host:1:aa", { "concurrency" => 5, "queues" => %w[critical] }, [])
     status = JSON.parse(command("status", "--json"))
-    assert_equal [{ "critical" => 1 }, %w[other], 1, ["host:1:aa"]],
-                 [*status.values_at("queues", "paused", "enqueued"), status["processes"].map { |node| node["identity"] }]
+    assert_equal ["the memory of process #{Process.pid}", { "critical" => 1 }, %w[other], 1, ["host:1:aa"]],
+                 [*status.values_at("storage", "queues", "paused", "enqueued"),
+                  status["processes"].map { |node| node["identity"] }]
   end
 
   def test_queues
@@ -75,14 +86,14 @@ class CommandsTest < RedisCase
     memory.announce("one", { "queues" => %w[slow], "patterns" => %w[s*] }, [])
     lines = ["queue  waiting  latency  processes", "none         0                   0  paused",
              "other        1                   0", /slow         1  9\d s {13}1/].map { |line| Regexp.union(line) }
-    assert_match(/\A#{lines.join("\n")}\n\n\z/, command("queues"))
+    assert_match(/\A#{lines.join("\n")}\n\nin the memory of process \d+\n\z/, command("queues"))
     rows = command("queues", "--json").lines.map { |line| JSON.parse(line) }
     assert_equal [["none", 0, nil, true, 0], ["other", 1, nil, false, 0]], rows.first(2).map(&:values)
     assert_in_delta 90, rows.last["latency"], 10
   end
 
   def test_check
-    assert_equal [1, "no worker runs\n"], [status("check"), command("check")]
+    assert_equal [1, "no worker runs on the memory of process #{Process.pid}\n"], [status("check"), command("check")]
     memory.announce("one", { "queues" => %w[default], "patterns" => %w[mail_*] }, [])
     push("default")
     push("mail_a")
@@ -94,7 +105,8 @@ class CommandsTest < RedisCase
   end
 
   def test_there_may_be_nothing
-    assert_equal "processed 0, failed 0, enqueued 0, scheduled 0, retries 0, dead 0, in flight 0\n", command("status")
+    assert_equal "processed 0, failed 0, enqueued 0, scheduled 0, retries 0, dead 0, in flight 0\n" \
+                 "in the memory of process #{Process.pid}\n", command("status")
   end
 
   def test_a_terminal_is_not_told_what_it_would_obey

@@ -6,7 +6,7 @@ require "ringspun/jobs/launcher/supervisor"
 
 # The executable, from its start to its end, with jobs and without.
 class ExecutableTest < CommandCase
-  SETTINGS = "lease: 3\nbeat: 0.25\n"
+  SETTINGS = LEASE
 
   # What is said of a job that begins stands in the list `begun`, of one that has ended in `ended`. A job that is to wait waits
   # for something in the list of its name.
@@ -80,7 +80,6 @@ class ExecutableTest < CommandCase
     end
   RUBY
 
-  # With leases that are soon over.
   def command(*arguments, ready: 1, **)
     one = start(*arguments, **)
     @nodes = Array.new(ready) { one.await(/node=(\S+) .*the worker is ready/)[1] }
@@ -215,7 +214,9 @@ class ExecutableTest < CommandCase
       one.await(/the worker ends/)
       one.signal(:TERM)
     end
-    command # recovers it
+    dead = @command.pid
+    command
+    lapse(dead)
     assert_equal %w[0 1 2 compute unread], noted("begun", 5).map(&:first).sort
   end
 
@@ -468,8 +469,8 @@ class ExecutableTest < CommandCase
     call("CONFIG", "SET", "notify-keyspace-events", "")
   end
 
-  # More than its lease has beats.
-  BEATS = 14
+  # More than may have been under way when the worker got into its state.
+  BEATS = 4
 
   def assert_computing_costs_no_lease(*arguments, processes:)
     push("Compute", path("enough"))
@@ -515,14 +516,20 @@ class ExecutableTest < CommandCase
     assert_equal 0, storage.stats[:in_flight]
   end
 
+  # Who beats for itself does so twice a lease, which here is twice a part of it.
   def test_a_frozen_supervisor_costs_no_lease
+    File.write(path("sooner.rb"), <<~RUBY)
+      require_relative "app"
+      Ringspun::Jobs.const_get(:Lifeline).prepend(Module.new do
+        def heed = @line.define_singleton_method(:wait_readable) { |seconds| super(seconds / 1000) } && super
+      end)
+    RUBY
     push("Gate", "a")
-    one = command("--processes", "2", ready: 2)
+    one = command("--processes", "2", ready: 2, program: "sooner.rb")
     ((_, worker)) = noted("begun")
     node = @nodes.find { |name| name.include?(":#{worker}:") }
     one.signal(:STOP)
-    # Who beats for itself does so twice a lease.
-    watching_beats { |beats| beats.call(node, 4) }
+    watching_beats { |beats| beats.call(node, BEATS) }
     one.signal(:CONT)
     open_gate("a")
     assert_equal [["a", worker]], noted("ended")
@@ -535,6 +542,7 @@ class ExecutableTest < CommandCase
     ((_, frozen)) = noted("begun")
     one.signal(:STOP, frozen)
     one.await(/child=#{frozen} a process is stopped/)
+    lapse(frozen)
     ((_, other)) = noted("begun")
     refute_equal frozen, other
     open_gate("a", 2)

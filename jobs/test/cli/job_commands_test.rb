@@ -3,6 +3,7 @@
 require "jobs_helper"
 require "ringspun/jobs/cli"
 require "stringio"
+require "support/locale"
 require "support/redis_case"
 require "tmpdir"
 
@@ -135,6 +136,8 @@ module JobCommandsSuite
     assert_equal "a runs at host:1:aa; cancel it if it is to end\n", @errors.string
     kept.announce("host:1:aa", { "concurrency" => 5 }, [])
     assert_equal ["all processes are told\n", 0], command("cancel", "a")
+    kept.retract("host:1:aa")
+    assert_equal ["no process runs jobs, so nobody was told\n", 1], command("cancel", "a")
     assert_equal [%(CANCEL:{"jid":"a"})], kept.signals("host:1:aa").map { |text| text.delete(" ") }
   end
 
@@ -212,8 +215,8 @@ module JobCommandsSuite
                  refused("delete", "--all")
     assert_equal "delete: --all and a choice exclude each other", refused("delete", "dead", "--all", "--jid", "a")
     assert_equal "delete: there is no queue retires", refused("delete", "retires", "--all")
-    assert_equal "kill: it does nothing to dead", refused("kill", "dead", "--all")
-    assert_equal "retry: it does nothing to default", refused("retry", "default", "--all")
+    assert_equal "kill: it does nothing to dead; it takes retries, scheduled or queue:NAME", refused("kill", "dead", "--all")
+    assert_equal "retry: it does nothing to default; it takes retries, dead or scheduled", refused("retry", "default", "--all")
     assert_equal "delete: it takes one place, got dead retries", refused("delete", "dead", "retries", "--all")
     assert_equal "dead: --limit must be 1 or more, got 0", refused("dead", "--limit", "0")
     assert_equal '"queue:" is no place; there are scheduled, retries, dead and queue:NAME', refused("delete", "queue:", "--all")
@@ -235,6 +238,54 @@ module JobCommandsSuite
     assert_equal ["2303 jobs imported, 0 were there\n", 0], command("import", "-", input: StringIO.new(file))
     assert_equal before, all
     assert_equal [{ "imported" => 0, "there" => 2303 }], json("import", "--json", input: StringIO.new(file))
+  end
+
+  # Under cron there is no LANG.
+  def test_an_export_in_the_locale_c
+    push("a", args: ["ü"], queue: "müll")
+    Dir.mktmpdir("ringspun-export-") do |folder|
+      path = "#{folder}/jobs.jsonl"
+      Locale.in_locale_c { command("export", Locale.word("queue:müll"), path) }
+      kept.clear("müll")
+      file = StringIO.new(File.read(path, encoding: Encoding::US_ASCII))
+      assert_equal "1 job imported, 0 were there\n", Locale.in_locale_c { text("import", path) }
+      kept.clear("müll")
+      assert_equal "1 job imported, 0 were there\n", text("import", input: file)
+      assert_equal ["ü"], JSON.parse(kept.list("müll", 0, 1).first.entry)["args"]
+    end
+  end
+
+  def test_a_choice_in_the_locale_c
+    add(:dead, "a", "b", job_class: "Größe", args: ["ü"], tags: ["ä"])
+    { "--class" => "Größe", "--text" => "ü", "--tag" => "ä" }.each do |name, value|
+      assert_equal 2, json("dead", "--json", name, Locale.word(value)).size, name
+    end
+    push("c", queue: "müll")
+    assert_equal ["1 job deleted\n", 0], command("delete", Locale.word("müll"), "--class", "Work")
+  end
+
+  # Other programs may write any bytes, and any time.
+  def test_jobs_that_json_cannot_say
+    odd = entry("a", args: ["b", 1]).sub('"b"', %("\xff")).sub(",1]", ",1e400]")
+    kept.restore(:dead, [Storage::Stored.new(nil, odd, 5.0)])
+    kept.restore(:retry, [Storage::Stored.new(nil, odd, Float::INFINITY)])
+    kept.announce("host:1:aa", { "concurrency" => 5 }, [["1", "default", odd.scrub, 1.0]]) # as workers do
+    %w[dead retries busy].each do |command|
+      assert_match(/ a +Work /, text(command), command)
+      assert_equal ["\u{fffd}", "Infinity"], json(command, "--json").first["job"]["args"], command
+    end
+    file = text("export", "all")
+    %i[dead retry].each { |set| kept.clear(set) }
+    assert_equal "1 job imported, 1 was there\n", text("import", input: StringIO.new(file))
+    assert_equal [odd.b], kept.scan(:retry, 0, 9).map { |one| one.entry.b }
+  end
+
+  def test_words_that_are_no_text
+    ["\xff", Locale.word("\xff")].each do |word|
+      [["retry", "--jid", word, "--json"], ["dead", "--text", word], ["cancel", word], ["pause", word]].each do |words|
+        assert_match(/\Aa word of the command line is no UTF-8: "\\xFF"\z/, refused(*words), words.inspect)
+      end
+    end
   end
 
   def test_a_job_that_has_moved_on_is_not_imported

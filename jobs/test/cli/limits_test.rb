@@ -7,7 +7,7 @@ require "support/command_case"
 class LimitsCommandTest < CommandCase
   include Strands
 
-  SETTINGS = "lease: 1\nbeat: 0.25\nlimits: { default: 1 }\n"
+  SETTINGS = "#{LEASE}limits: { default: 1 }\n"
 
   PROGRAM = <<~'RUBY'
     require "redis-client"
@@ -60,6 +60,7 @@ class LimitsCommandTest < CommandCase
     second = worker
     first.signal(:KILL)
     first.wait
+    lapse(first.pid)
     run = told_as(2)
     assert_match(/\Abegun a /, run)
     let_go(run)
@@ -80,6 +81,7 @@ class LimitsCommandTest < CommandCase
     told_as(1)
     second = worker
     first.signal(:STOP)
+    lapse(first.pid)
     heir = told_as(2)
     assert_match(/\Abegun a /, heir)
     let_go(heir)
@@ -103,6 +105,7 @@ class LimitsCommandTest < CommandCase
     second = worker
     proxy.refusing = true
     proxy.cut
+    lapse(first.pid)
     heir = told_as(2)
     let_go(heir)
     told_as(3)

@@ -4,6 +4,7 @@ require "jobs_helper"
 require "ringspun/jobs/cli"
 require "support/command"
 require "support/fork_server"
+require "support/locale"
 require "stringio"
 require "tmpdir"
 
@@ -80,6 +81,7 @@ class SettingsTest < Minitest::Test
 
   def test_what_the_command_line_cannot_say
     refused(/invalid option: --wat; --help lists/) { arguments("--wat") }
+    refused(/invalid option: --quue Did you mean\? +queue; --help lists/) { arguments("--quue", "a") }
     refused(/invalid argument: -c many/) { arguments("-c", "many") }
     refused(/missing argument: -r/) { arguments("-r") }
     refused(/unknown command "app.rb"; --help lists/) { arguments("app.rb") }
@@ -125,6 +127,8 @@ class SettingsTest < Minitest::Test
     assert_equal %w[a b], file("queues: [a, b]").settings["queues"]
     assert_equal({ "a" => 2, "b" => 1 }, file("queues:\n  - [a, 2]\n  - b").settings["queues"])
     assert_equal({ "a" => 2 }, file("queues: ['a,2']").settings["queues"])
+    refused(/a queue must be NAME or NAME,WEIGHT \(1 or more\), got {"a" ?=> ?2}/) { file("queues: [a: 2, b: 1]") }
+    refused(/a queue must be NAME .*, got nil/) { file("queues: [a, ~]") }
   end
 
   def test_a_url_alone
@@ -146,6 +150,16 @@ class SettingsTest < Minitest::Test
 
   def test_erb
     assert_equal({ "concurrency" => 42 }, file("concurrency: <%= 6 * 7 %>").settings)
+    assert_equal({ "concurrency" => 5 }, file("\u{feff}concurrency: 5").settings)
+  end
+
+  # Under cron there is no LANG.
+  def test_a_file_in_the_locale_c
+    write("crons.yml", "größe: { schedule: every hour, class: Report, args: [ü] }\n")
+    Locale.in_locale_c do
+      given = file("# größer\ntag: täg\nqueues: [<%= 'müll' %>]\ncron: #{path("crons.yml")}").settings
+      assert_equal ["täg", ["müll"], ["größe"]], [given["tag"], given["queues"], given["cron"].keys]
+    end
   end
 
   def test_an_empty_file
@@ -159,9 +173,13 @@ class SettingsTest < Minitest::Test
     refused(/unknown setting logger/) { file("logger: x") }
     refused(/jobs\.yml must have names and values/) { file("- a") }
     refused(/jobs\.yml is no YAML: /) { file("a: [") }
-    refused(/jobs\.yml is no YAML: .*Date/) { file("timeout: 2026-11-22") }
+    refused(/jobs\.yml has a value of the class Date; put it in quotes, for a text/) { file("timeout: 2026-11-22") }
+    refused(/jobs\.yml is no UTF-8: save it as such/) { file("\xff\xfet\0a\0g\0") }
+    refused(/the YAML contains itself/) { file("labels: &all [*all]") }
     refused(/jobs\.yml has ERB that raises RuntimeError: no/) { file("<% raise 'no' %>") }
     refused(/jobs\.yml has ERB that raises SyntaxError/) { file("<% if %>") }
+    refused(/jobs\.yml is no UTF-8: save it as such/) { file("tag: \xff") }
+    refused(/unknown setting 5; there are/) { file("5: x") }
     refused(/the configuration file cannot be read: No such file.*other\.yml/) do
       CLI.const_get(:File).new(path("other.yml"), "test")
     end
@@ -176,7 +194,7 @@ class SettingsTest < Minitest::Test
 
   def test_a_value_that_cannot_be
     refused(/concurrency must be an integer, 1 or more, got "many"/) { Jobs::Config.new.update(file("concurrency: many").settings) }
-    refused(/there is no storage "sqlite"; there are redis, memory/) { Jobs::Config.new.update(file("storage: sqlite").settings) }
+    refused(/there is no storage "mysql"; there are redis, memory, sqlite:PATH/) { Jobs::Config.new.update(file("storage: mysql").settings) }
     refused(/redis must be a URL or a Hash/) { Jobs::Config.new.update(file("redis:").settings) }
   end
 
@@ -199,6 +217,7 @@ class SettingsTest < Minitest::Test
 
   # What a process has printed, and its status.
   def outcome_of(*words, env: {})
+    env = { "REDIS_URL" => "redis://127.0.0.1:1", **env } # a storage that no test here reaches
     command = ForkedProgram.new("ringspun/jobs", env, chdir: @folder) { [Command::EXECUTABLE, *words] }
     [command.wait.exitstatus, command.log]
   ensure
@@ -230,8 +249,33 @@ class SettingsTest < Minitest::Test
     write("config/jobs.yml", "concurrency: 10\ntimeout: 10\ndead_max: 10\nrequire: app\ntest: { retries: 4 }")
     assert_equal [3, "30 20 10 25\ndevelopment\n"], outcome_of("-c", "30")
     assert_equal [3, "20 20 10 4\ntest\n"], outcome_of("-e", "test")
+    assert_equal [3, "20 20 10 4\ntest\n"], outcome_of(env: { "APP_ENV" => "", "RAILS_ENV" => "test" })
     write("config/ringspun-jobs.yml", "dead_max: 5\nrequire: app")
     assert_equal [3, "20 20 5 25\ndevelopment\n"], outcome_of
+  end
+
+  # In place of a worker it has the file read again.
+  READ_AGAIN = <<~'RUBY'
+    Ringspun::Jobs.const_get(:WorkerProcess).prepend(Module.new do
+      def run
+        Dir.chdir("/")
+        2.times do
+          @reload.call(@log)
+          File.delete(FILE) if File.exist?(FILE)
+        end
+        @log.flush
+        exit 3
+      end
+    end)
+  RUBY
+
+  def test_the_file_is_read_again_where_it_was
+    write("app.rb", "FILE = #{path("config/jobs.yml").inspect}\n#{READ_AGAIN}")
+    write("config/jobs.yml", "require: app\ncron: { a: { schedule: every hour, class: A } }")
+    status, text = outcome_of
+    assert_equal 3, status, text
+    assert_match(/the file was read again: the schedule has 1 entry$/, text)
+    assert_match(%r{ERROR.* the schedule stays as it is: the configuration file cannot be read: .*config/jobs\.yml$}, text)
   end
 
   def test_the_programs_logger_and_the_command_lines_log
@@ -267,7 +311,7 @@ class SettingsTest < Minitest::Test
       %w[-r app.rb -C late.yml] => /beat must be at most half of lease, .* they are 1 s and 1.5 s/,
       %w[-r app.rb -C queue.yml] => /queues has "ringspun-quarantine", which is no name of a queue that programs may have/,
       %w[-r app.rb -C limits.yml] => /limits has "backup::a", which is no name/,
-      %w[-r app.rb --storage sqlite] => /there is no storage "sqlite"; there are redis, memory/,
+      %w[-r app.rb --storage mysql] => /there is no storage "mysql"; there are redis, memory/,
       %w[-r app.rb --storage memory --processes 2] => /processes must be 1 where the storage is in the memory of one process/,
       %w[-r app.rb --log-format xml] => /log_format must be text or json, got "xml"/ }.each do |words, pattern|
       assert_refused(pattern, *words)

@@ -42,6 +42,7 @@ class TopTest < RedisCase
     text = report(memory)
     assert_match(/\A\d\d:\d\d:\d\d  processed 0 \(0\.0\/s\)  failed 0 \(0\.0\/s\)$/, text)
     assert_match(/^enqueued 3  scheduled 0  retries 0  dead 0  in flight 0  busy 1 of 1,000$/, text)
+    assert_match(/^in the memory of process #{Process.pid}$/, text)
     assert_match(/^default   +2   +paused$/, text)
     assert_match(/^markup\?\[2J +1$/, text)
     assert_match(/^host:1:aa +1  1000  2 MB    default$/, text)
@@ -55,11 +56,12 @@ class TopTest < RedisCase
     top = JSON.parse(report(memory, "--json"))
     assert_equal [3, { "default" => 2, "markup\e[2J" => 1 }, %w[default], 0.0],
                  top.values_at("enqueued", "queues", "paused", "processed_per_second")
+    assert_equal "the memory of process #{Process.pid}", top["storage"]
     assert_equal [{ "class" => "Work", "processed" => 21, "failed" => 1, "p50_ms" => 65, "p95_ms" => 100 }], top["classes"]
   end
 
   def test_nothing_there
-    assert_equal 2, report(memory).lines.size
+    assert_equal 3, report(memory).lines.size
   end
 
   # --- what fits ---
@@ -68,13 +70,13 @@ class TopTest < RedisCase
     history = Top.const_get(:History).new
     2.times { history.add(Jobs::Metrics.sample(storage)) }
     work = storage.work(storage.nodes.map { |node| node["identity"] }).flatten
-    Top.const_get(:Report).new(history, work, storage.measured).lines(rows)
+    Top.const_get(:Report).new(history, work, storage.measured, place: storage.identity).lines(rows)
   end
 
   def test_it_fits_whatever_the_size
     40.times { |number| memory.push([Storage::Push.new("queue#{number}", entry("a"), "a")]) }
     fill(memory)
-    (1..80).each { |rows| assert_operator lines(rows).size, :<=, [rows, 3].max, rows }
+    (1..80).each { |rows| assert_operator lines(rows).size, :<=, [rows, 4].max, rows }
     assert_includes lines(24).join("\n"), "  and 40 more"
     assert_includes lines(24).join("\n"), "host:1:aa"
     assert_equal lines(nil).size, lines(200).size
@@ -133,7 +135,11 @@ class TopTest < RedisCase
 
   # The kernel passes on what was written to a terminal when it comes to it.
   def assert_restored
-    @shown << @master.readpartial(65_536) while !@shown.include?(LEFT) && @master.wait_readable(10)
+    patience = Patience.new(40)
+    until @shown.include?(LEFT)
+      patience.until_true { |left| @master.wait_readable(left) } or break
+      @shown << @master.readpartial(65_536)
+    end
     assert_includes @shown, LEFT
     assert @slave.echo?
   end

@@ -260,10 +260,21 @@ class EnqueueTest < Minitest::Test
       -> { Mail.perform_in(Float::NAN) } => /in must be/, -> { Mail.perform_at("now") } => /at must be a Time/,
       -> { Mail.set(in: 5, at: 5) } => /both say when/, -> { Mail.perform_bulk([1]) } => /an Array, got 1/,
       -> { Mail.perform_bulk(1) } => /Array of Arrays/, -> { Jobs.enqueue_all([Mail]) } => /its class and arguments/,
+      -> { Jobs.enqueue_all(nil) } => /enqueue_all takes an Array of Arrays, .* got NilClass/,
+      -> { Jobs.enqueue_all({ "Other" => 1 }) } => /enqueue_all takes an Array of Arrays, .* got Hash/,
+      -> { HardWorker.set(tags: ["\xff"]) } => /tags must be an Array of Strings, in UTF-8, got \["\\xFF"\]/,
+      -> { HardWorker.set(unique_for: 5, unique_token: "\xff") } => /unique_token must be a String, in UTF-8, got "\\xFF"/,
+      -> { Jobs.enqueue("A\xff") } => /"A\\xFF" is no name of a class/,
       -> { Mail.set(unique_token: 5) } => /unique_token must be/ }.each do |call, reason|
       assert_match reason, assert_raises(Jobs::InvalidJobError, reason.inspect, &call).message
     end
     assert_empty jobs("mail")
+  end
+
+  def test_names_in_another_encoding
+    HardWorker.set(queue: "ü".encode("ISO-8859-1"), tags: ["ä".encode("ISO-8859-1")]).perform_async
+    assert_equal ["ü", ["ä"]], jobs("ü").first.values_at("queue", "tags")
+    assert_equal %w[ü], Jobs::Config.new.update(queues: ["ü".encode("ISO-8859-1")]).queues
   end
 
   # --- middleware ---

@@ -39,6 +39,7 @@ class JobsSpansTest < Minitest::Test
     "Config#beat=" => ->(span) { config.tap { |all| all.beat = span }.beat },
     "Config#dead_seconds=" => ->(span) { config.tap { |all| all.dead_seconds = span }.dead_seconds },
     "Config#history=" => ->(span) { config.tap { |all| all.history = span }.history },
+    "Config#keep_done=" => ->(span) { config.tap { |all| all.keep_done = span }.keep_done },
     "Config#lease=" => ->(span) { config.tap { |all| all.lease = span }.lease },
     "Config#pool_timeout=" => ->(span) { config.tap { |all| all.pool_timeout = span }.pool_timeout },
     "Config#timeout=" => ->(span) { config.tap { |all| all.timeout = span }.timeout },

@@ -29,13 +29,7 @@ class EnqueuerTest < Minitest::Test
     Thread.new { push(jid) }.tap { |thread| thread.report_on_exception = false }
   end
 
-  def eventually(what)
-    patience = Patience.new(SECONDS_MAX)
-    until yield
-      flunk "#{what}: still not so" if patience.over?
-      Thread.pass
-    end
-  end
+  def eventually(what, &) = Patience.poll(SECONDS_MAX, pause: 0.001, &) || flunk("#{what}: still not so")
 
   def calls(count)
     eventually("there are #{count} calls") { @storage.calls.size >= count }
@@ -48,6 +42,15 @@ class EnqueuerTest < Minitest::Test
     first = pusher("first")
     calls(1)
     [first, jids.map { |jid| pusher(jid).tap { |thread| eventually("it waits") { thread.status == "sleep" } } }]
+  end
+
+  def test_a_storage_without_connections
+    %i[group_commit single named_pool pool].each do |strategy|
+      one = Jobs::Enqueuer.new(memory = Jobs::Storage::Memory.new, strategy:, pool_size: 2, pool_timeout: 1)
+      assert_equal "a", one.push(Jobs::Storage::Push.new("q", "x", "a"))
+      one.close
+      assert_equal 1, memory.stats[:enqueued]
+    end
   end
 
   # One of the child's threads is just making what the child has of its own when the other comes.

@@ -66,12 +66,50 @@ class GroupCommitTest < Minitest::Test
   end
 
   # Each comes when those before it wait.
-  def one_by_one(*jids)
+  def one_by_one(*jids) = one_by_one_then(*jids) { |jid| push(jid) }
+
+  def one_by_one_then(*jids)
     jids.map do |jid|
-      pusher = parked { push(jid) }
+      pusher = parked { yield jid }
       5.times { machine.yield }
       pusher
     end
+  end
+
+  # What a thread or another strand has for a caller is the caller's own, to be taken when its jobs are stored.
+  def test_what_is_scheduled_for_those_who_wait_is_theirs
+    Ringspun.run do
+      callers = one_by_one_then(*%w[a b c d]) { |jid| [push(jid), machine.park] }
+      callers.each_with_index { |caller, number| machine.schedule(caller, number) }
+      5.times { machine.yield }
+      @storage.open
+      assert_equal [["a", 0], ["b", 1], ["c", 2], ["d", 3]], machine.await(*callers)
+    end
+  end
+
+  # A flight that has ended leaves nothing behind for the next wait of those that it has carried, or that have left it.
+  def test_nothing_is_left_for_a_later_wait
+    Ringspun.run do
+      callers = one_by_one_then(*%w[a b c d e f]) { |jid| [late_or_not(jid), nothing_is_there?] }
+      machine.terminate(callers[1])
+      yield_until("one is late") { !callers[4].alive? }
+      @storage.open
+      answers = machine.await(*(callers - [callers[1]]))
+      assert_equal ["a", "c", "d", :late, "f"].map { |answer| [answer, true] }, answers
+    end
+  end
+
+  def late_or_not(jid)
+    machine.timeout(jid == "e" ? 0.001 : 60) { push(jid) } # must pass
+  rescue Ringspun::TimeoutError
+    :late
+  end
+
+  def nothing_is_there?
+    machine.park(0.001) # must pass
+    false
+  rescue Ringspun::TimeoutError
+    true
   end
 
   def test_two_flights_are_under_way_and_the_rest_goes_together

@@ -30,7 +30,7 @@ class ArgumentsTest < Minitest::Test
     ["\xff".b] => /args\[0\] is a String in (ASCII-8BIT|BINARY).*; encode it/,
     ["a".encode("UTF-16LE")] => "args[0] is a String in UTF-16LE; encode it as UTF-8, or bytes in Base64",
     [Object.new] => /args\[0\] is an Object; give what JSON knows/,
-    [Class.new.new] => /args\[0\] is an anonymous class/,
+    [Class.new.new] => /args\[0\] is of an anonymous class/,
     [1r] => /args\[0\] is a Rational/,
     [Point.new(1)] => /args\[0\] is an ArgumentsTest::Point/,
     [Class.new(Hash).new] => /give a plain Hash/,

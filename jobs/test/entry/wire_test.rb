@@ -22,7 +22,17 @@ class WireTest < Minitest::Test
     refused.each do |entry, reason|
       error = assert_raises(Ringspun::Jobs::MalformedEntryError, entry) { Wire.parse(entry) }
       assert_match reason, error.message
+      assert_match reason, Wire.fault(entry).message
+      assert_equal [nil, nil, "default"], [Wire.read(entry), Wire.jid(entry), Wire.queue_of(entry)]
     end
+    assert_equal %w[0123456789abcdef01234567 q], [Wire.jid(ENTRY), Wire.queue_of(ENTRY.sub('"default"', '"q"'))]
+    assert_equal 'the queue "ringspun-quarantine" is reserved', Wire.fault(ENTRY.sub("default", Wire::QUARANTINE)).message
+  end
+
+  def test_an_entry_is_told_once_when_it_was_enqueued
+    told = Wire.enqueued(ENTRY, Wire.parse(ENTRY), 1.5)
+    job = { "enqueued_at" => 1.5, **Wire.parse(ENTRY) }
+    assert_equal [job, told], [Wire.parse(told), Wire.enqueued(told, job, 2.5)]
   end
 
   def test_of_two_fields_of_one_name_the_last_one_counts

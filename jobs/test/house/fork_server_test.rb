@@ -42,6 +42,17 @@ class ForkServerTest < Minitest::Test
     ENV.delete("FORKED")
   end
 
+  # That environment is for what the server loads.
+  def test_a_server_with_an_environment_and_no_warnings
+    quiet = ForkServer.new("set", env: { "LOADS_IN" => "this" }, options: ["-W0"], verbose: false)
+    program = ForkedProgram.ruby(quiet, "puts [$VERBOSE, ENV['LOADS_IN'], ENV['MINE']].inspect", env: { "MINE" => "c" })
+    assert_predicate program.wait, :success?, program.log
+    assert_equal [false, nil, "c"].inspect, program.log.chomp
+  ensure
+    program&.close
+    quiet&.stop
+  end
+
   def test_how_it_ends
     failed = program("raise 'as told'")
     refute_predicate failed.wait, :success?

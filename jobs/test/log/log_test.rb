@@ -1,10 +1,8 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
-require "fileutils"
 require "stringio"
 require "tempfile"
-require "tmpdir"
 
 class LogTest < Minitest::Test
   include Strands
@@ -66,6 +64,11 @@ class LogTest < Minitest::Test
     error = Class.new(StandardError) { def message = raise("no") }.new
     log.failed(JOB, error, 1.0, "dead")
     assert_match(/message="its message raises RuntimeError" failed: dead\z/, lines.first)
+  end
+
+  def test_a_failure_of_a_class_without_a_name
+    log.failed(JOB, Class.new(StandardError).new("boom"), 1.0, "dead")
+    assert_match(/ error="?#<Class:0x\h+>"? message=boom failed: dead\z/, lines.first)
   end
 
   def test_what_a_wrapper_runs_is_named
@@ -145,121 +148,44 @@ class LogTest < Minitest::Test
     assert_equal "ringspun-jobs: a line of the log is lost: RuntimeError: no\n", told
   end
 
+  # As where both are a pipe to a program that has ended.
+  def test_a_log_that_nobody_reads_and_an_error_that_nobody_reads
+    reader, writer = IO.pipe
+    reader.close
+    before, $stderr = $stderr, writer
+    raising = Log.new(Logger.new(StringIO.new, formatter: ->(*) { raise "no" }))
+    gone = Log.new(Log.const_get(:Front).new(writer, Log.const_get(:TextLines).new, "info"))
+    2.times { [raising, gone].each { |log| log.done(JOB, 0) } }
+  ensure
+    $stderr = before
+    writer.close
+  end
+
   def test_a_file_that_cannot_be_opened
     error = assert_raises(Ringspun::Jobs::ConfigError) { Log.open(path: "/nowhere/log") }
     assert_match(%r{the log /nowhere/log cannot be opened: No such file}, error.message)
   end
 
-  # --- when it is written ---
-
-  def test_lines_of_a_turn_are_written_together
-    writes = []
-    log.logger.device.instance_variable_get(:@io).define_singleton_method(:write) { |text| super(text).tap { writes << text } }
-    Ringspun.run do |machine|
-      machine.join(*Array.new(3) { |i| machine.spin { 2.times { log.event(:info, i.to_s) } } })
-      yield_until("the lines are written") { lines.size == 6 }
-    end
-    assert_equal [%w[0 0 1 1 2 2]], (writes.map { |text| text.lines(chomp: true).map { |line| line[-1] } })
-  end
-
-  def test_outside_of_strands_lines_are_written_at_once
-    log.event(:info, "here")
-    assert_equal ["INFO here"], texts
-    Ringspun.run do
-      log.event(:info, "in a strand")
-      Thread.new { log.event(:info, "on a thread") }.join
-      assert_equal ["INFO here", "INFO in a strand", "INFO on a thread"], texts
-    end
-  end
-
-  def test_a_run_that_ends_leaves_nothing_unwritten
-    Ringspun.run { log.event(:info, "last words") }
-    assert_equal ["INFO last words"], texts
-  end
-
-  # The strand that would have written is cancelled with the others.
-  def test_after_a_cancelled_run_the_next_line_brings_all
-    assert_raises(RuntimeError) do
-      Ringspun.run do
-        log.event(:info, "one")
-        raise "no"
-      end
-    end
-    Ringspun.run { log.event(:info, "two") }
-    assert_equal ["INFO one", "INFO two"], texts
-  end
-
-  def test_a_full_buffer_is_written
-    Ringspun.run do
-      text = "x" * 1000
-      (Log.const_get(:Device)::FULL_BYTES / 1000).times { log.event(:info, text) }
-      refute_empty lines
-    end
-  end
-
-  # Where several processes write into one pipe.
-  def test_lines_in_a_pipe_stay_whole
-    File.unlink(@file.path)
-    File.mkfifo(@file.path)
-    reader = File.open(@file.path, File::RDONLY | File::NONBLOCK)
-    writes = []
-    log.logger.device.instance_variable_get(:@io).define_singleton_method(:write) { |text| super(text).tap { writes << text } }
-    Ringspun.run { 100.times { |number| log.event(:info, "x" * number) } }
-    log.event(:info, "y" * 5000)
-    assert_equal writes.join, reader.readpartial(100_000)
-    assert(writes[..-2].all? { |text| text.end_with?("\n") && text.bytesize <= 4096 })
-    assert_operator writes.size, :<, 10
-    assert_equal [100, 5000], [writes[..-2].join.lines.size, writes.last.count("y")]
-  ensure
-    reader.close
-  end
-
-  def test_a_forked_child_does_not_write_what_is_its_parents
-    Ringspun.run do |machine|
-      log.event(:info, "parent")
-      pid = fork do
-        log.event(:info, "child")
-        log.flush
-        exit!(true)
-      end
-      machine.waitid(pid)
-    end
-    assert_equal %w[child parent], lines.map { |line| line[/\w+\z/] }.sort
-  end
+  # --- where it is written ---
 
   def test_a_file_that_was_moved_away
-    log.event(:info, "old")
-    moved = "#{@file.path}.1"
-    File.rename(@file.path, moved)
-    log.reopen
-    log.event(:info, "new")
-    assert_equal ["INFO new"], texts
-    assert_match(/old$/, File.read(moved))
-  ensure
-    File.unlink(moved)
-  end
-
-  def test_a_file_that_cannot_be_opened_anew
-    Dir.mktmpdir do |folder|
-      path = File.join(folder, "log")
-      @log = Log.new(Log.open(path: path))
-      kept = File.open(path)
-      FileUtils.rm_r(File.join(folder, "log"))
-      Dir.mkdir(path)
-      log.reopen
-      log.event(:info, "goes on")
-      assert_match(/ERROR .* the log stays as it is: the log .* cannot be opened.*\n.* goes on\n\z/, kept.read)
+    [log, log.logger].each_with_index do |one, round|
+      log.event(:info, "old")
+      File.rename(@file.path, moved = "#{@file.path}.#{round}")
+      one.reopen
+      assert_equal [0, 1], [File.size(@file.path), File.readlines(moved).size]
+      log.event(:info, "new")
+      assert_equal ["INFO new"], texts
+      File.truncate(@file.path, 0)
     ensure
-      kept&.close
+      File.unlink(moved)
     end
   end
 
-  def test_a_full_disk_is_told_once_and_ends_nothing
-    full = Log.new(Log.open(path: "/dev/full"))
-    _, told = capture_io { 3.times { full.done(JOB, 0) } }
-    assert_equal 1, told.lines.size
-    assert_match(/the log cannot be written: No space left/, told)
-  ensure
-    full.logger.close
+  def test_a_logger_that_cannot_be_opened_anew
+    text = StringIO.new
+    logger = Logger.new(text).tap { |other| other.define_singleton_method(:reopen) { raise IOError, "no" } }
+    Log.new(logger).reopen
+    assert_match(/ERROR .* the log stays as it is: no$/, text.string)
   end
 end

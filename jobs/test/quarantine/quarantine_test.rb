@@ -5,6 +5,7 @@ require "etc"
 require "fileutils"
 require "tempfile"
 require "tmpdir"
+require_relative "../support/held_seconds"
 
 class QuarantineTest < Minitest::Test
   include Strands
@@ -35,8 +36,13 @@ class QuarantineTest < Minitest::Test
 
   def group_of_one(quarantine, &) = quarantine.group([Member.new("a")], &).run { |member, _| member }
 
+  # For a job that is to be cut short, which computes until then. One test leaves the limit as it is.
+  SOONER_SECONDS = 0.15
+
   # Runs some in one child, and answers what they came to and how that has ended.
-  def run_group(*names, quarantine: Quarantine.new, &block)
+  def run_group(*names, quarantine: Quarantine.new, held: nil, &block)
+    return HeldSeconds.set(held) { run_group(*names, quarantine:, &block) } if held
+
     ended = {}
     ending = Ringspun.run do
       quarantine.group(names.map { |name| Member.new(name) }, &block).run { |member, value| ended[member.name] = value }
@@ -214,7 +220,7 @@ class QuarantineTest < Minitest::Test
 
   # Else it would hold up others once more in each half. It may do something at its end, which gives the next one its turn.
   def test_one_that_was_cut_short_just_before_the_child_dies_is_told
-    ended, ending = run_group("a", "b", "c") do |member|
+    ended, ending = run_group("a", "b", "c", held: SOONER_SECONDS) do |member|
       nil while member.name == "a"
       Process.kill(:KILL, Process.pid) if member.name == "b"
     ensure
@@ -244,7 +250,7 @@ class QuarantineTest < Minitest::Test
   def test_one_whose_strand_holds_the_thread_is_cut_short
     { scope: -> { Ringspun.scope { |scope| scope.spin { nil while true } } },
       evaluation: -> { Ringspun.scope { |scope| scope.concurrently { nil while true }.await_result } } }.each do |how, hold|
-      ended, ending = run_group("a", "b", "c") do |member|
+      ended, ending = run_group("a", "b", "c", held: SOONER_SECONDS) do |member|
         hold.call if member.name == "b"
         machine.sleep(0.01) && 1
       end
@@ -254,7 +260,7 @@ class QuarantineTest < Minitest::Test
 
   # Nobody knows whose that is, so the others run anew in halves.
   def test_a_strand_that_holds_the_thread_and_is_no_jobs
-    ended, ending = run_group("a", "b", "c") do |member|
+    ended, ending = run_group("a", "b", "c", held: SOONER_SECONDS) do |member|
       machine.sleep(0.01)
       Fiber.schedule { nil while true } if member.name == "b"
       sleep
@@ -264,7 +270,7 @@ class QuarantineTest < Minitest::Test
 
   def test_one_that_rescues_what_cuts_it_short_has_not_come_to_anything
     [-> {}, -> { raise "wrapped" }].each do |answer|
-      ended, ending = run_group("a", "b") do |member|
+      ended, ending = run_group("a", "b", held: SOONER_SECONDS) do |member|
         nil while member.name == "b"
         machine.sleep(0.01) && 1
       rescue Exception
@@ -313,7 +319,7 @@ class QuarantineTest < Minitest::Test
   end
 
   def test_one_that_holds_the_thread_and_cannot_be_cut_short_is_named_and_the_child_ends
-    ended, ending = run_group("a", "b", "c") do |member|
+    ended, ending = run_group("a", "b", "c", held: SOONER_SECONDS) do |member|
       machine.sleep(0.01)
       begin
         nil while member.name == "b"
@@ -340,8 +346,8 @@ class QuarantineTest < Minitest::Test
   # It holds up nobody.
   def test_the_last_one_may_hold_the_thread
     told do |reader, writer|
-      waits = 2 # times what is allowed beside others
-      ended, ending = run_group("a", "b") do |member|
+      waits = 4 * SOONER_SECONDS # twice what is allowed beside others
+      ended, ending = run_group("a", "b", held: SOONER_SECONDS) do |member|
         next 1 if member.name == "a"
 
         writer.syswrite("held")

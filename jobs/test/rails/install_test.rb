@@ -6,7 +6,7 @@ require "support/rails_case"
 class RailsInstallTest < Minitest::Test
   include Servers::Redis
 
-  def install(folder) = RailsApp.ruby(folder, "bin/rails", "generate", "ringspun:install", env: environment)
+  def install(folder, **) = RailsApp.run(folder, "bin/rails", "generate", "ringspun:install", env: environment, **)
 
   def environment
     { "REDIS_URL" => "unix://#{redis_path}", "SEEN" => redis_path, "DATABASE_URL" => "sqlite3::memory:",
@@ -22,12 +22,31 @@ class RailsInstallTest < Minitest::Test
     RailsApp.copy do |folder|
       text = File.read("#{folder}/config/application.rb")
       assert_equal 1, text.scan("config.active_job.queue_adapter = :ringspun").size
-      assert_match(/^redis: <%= ENV\.fetch\("REDIS_URL"/, File.read("#{folder}/config/ringspun-jobs.yml"))
+      FileUtils.rm_rf(["#{folder}/config/ringspun-jobs.yml", "#{folder}/storage"])
+      install(folder)
+      settings = YAML.load_file("#{folder}/config/ringspun-jobs.yml")
+      assert_equal({ "storage" => "sqlite:storage/jobs.sqlite3", "queues" => ["*"] }, settings)
+      assert_path_exists "#{folder}/storage/.keep"
       assert_predicate File.stat("#{folder}/bin/jobs"), :executable?
       before = files(folder)
       output = install(folder)
       assert_match(%r{bin/jobs runs them}, output)
       assert_equal before, files(folder), "again, it changes nothing"
+    end
+  end
+
+  # As one of an application that was made before jobs could be in a file, and one that was written for Sidekiq.
+  def test_nobody_is_moved
+    RailsApp.copy do |folder|
+      before = File.read("#{folder}/config/ringspun-jobs.yml")
+      assert_match(/^redis: /, before)
+      install(folder)
+      assert_equal before, File.read("#{folder}/config/ringspun-jobs.yml")
+      File.delete("#{folder}/config/ringspun-jobs.yml")
+      gemfile = "#{folder}/Gemfile"
+      File.write(gemfile, File.read(gemfile).sub(/^gem "ringspun-jobs".*$/, '\0, require: "ringspun/jobs/sidekiq"'))
+      install(folder, fresh: true)
+      assert_match(/^redis: <%= ENV\.fetch\("REDIS_URL", "redis:.*^queues: /m, File.read("#{folder}/config/ringspun-jobs.yml"))
     end
   end
 

@@ -8,7 +8,7 @@ class RailsWorkerTest < RailsCase
   include Strands
 
   def test_concurrency_is_that_of_the_pool_unless_it_is_set
-    process = worker(env: { "POOL" => "7" }, ready: false)
+    process = worker(env: { "POOL" => "7" }, ready: false, fresh: true)
     assert_equal "7", process.await(/concurrency=(\d+) the worker is ready/)[1]
     assert_predicate process.finish, :success?
     refute_match(/the pool of/, process.lines.join)
@@ -45,8 +45,21 @@ class RailsWorkerTest < RailsCase
     assert_equal ["second 1"], seen
   end
 
+  def test_jobs_come_by_a_schedule_in_the_applications_zone
+    assert_equal "Etc/UTC", app.run("Ringspun::Jobs.config.cron_zone")
+    Dir.mktmpdir do |folder|
+      settings = File.read("#{RailsApp.folder}/config/fast.yml")
+      File.write("#{folder}/jobs.yml", "#{settings}\ncron: { beat: { schedule: every second, class: SessionJob } }\n")
+      process = worker("-C", "#{folder}/jobs.yml")
+      assert_equal process.pid.to_s, seen.first.split.first
+      assert_predicate process.finish, :success?
+    end
+    cron = storage.crons.first
+    assert_equal ["* * * * * * Etc/UTC", true], [cron.schedule, JSON.parse(cron.text)["wrapped"]]
+  end
+
   def test_processes_have_connections_of_their_own
-    worker("--processes", "2")
+    worker("--processes", "2", fresh: true)
     app.run("ActiveJob.perform_all_later(Array.new(40) { SessionJob.new }); nil")
     sessions = seen(40).uniq.map(&:split)
     assert_equal sessions.size, sessions.map(&:last).uniq.size, "a connection of two processes"
@@ -57,6 +70,7 @@ class RailsWorkerTest < RailsCase
     app.run("DeadlyJob.perform_later; nil")
     refute_predicate first.wait, :success?
     second = worker("-C", "config/fast.yml")
+    lapse(first.pid)
     app.run("SessionJob.perform_later; nil")
     runs = seen(2)
     app.run("SessionJob.perform_later; nil")

@@ -23,7 +23,7 @@ class AcceptedOrToldTest < Minitest::Test
 
   Program = AcceptedOrTold::Program
 
-  PROGRAMS = 400
+  PROGRAMS = 200
   TRIES = 200
   # So many in a test: each has a limit of time.
   SLICE = 250

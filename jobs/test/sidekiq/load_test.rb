@@ -58,6 +58,8 @@ class SidekiqLoadTest < BothSides
 
   def test_active_job_is_loaded_before_or_after
     child = program(<<~RUBY)
+      # What Active Job loads of others.
+      %w[active_support active_support/rails active_support/core_ext global_id].each { |name| require name }
       stand_in = "ringspun/jobs/sidekiq/stand_in/active_job/queue_adapters/sidekiq_adapter"
       steps = {
         "sidekiq_is_required" => -> { require "ringspun/jobs/sidekiq" },

@@ -7,4 +7,34 @@ class MemoryStorageTest < Minitest::Test
   include StorageSuite
 
   def new_storage(**) = Storage::Memory.new(**)
+
+  # Whose time of day somebody sets.
+  class Stepping < Storage::Memory
+    attr_accessor :step
+
+    private
+
+    def now = super + (step || 0)
+  end
+
+  def test_a_step_of_the_clock_costs_no_lease_and_no_lock
+    [3600, -3600].each do |step|
+      storage = Stepping.new
+      storage.push([push_of("a", lock: "token", lock_seconds: 60)])
+      storage.extend([NODE], 12)
+      storage.fetch(NODE, ["default"], 1)
+      storage.step = step
+      assert_empty storage.recover(100)
+      assert_equal [true], storage.extend([NODE], 12)
+      assert_equal ["a"], storage.push([push_of("b", lock: "token", lock_seconds: 60)])
+    end
+  end
+
+  def test_waits_end_when_the_storage_is_closed
+    Ringspun.run do
+      waits = [parked { storage.wait_any(NODE, ["none"], 600) }, parked { storage.wait_due(600) }]
+      storage.close
+      assert_equal [[], false], waits.map(&:await)
+    end
+  end
 end

@@ -22,6 +22,14 @@ class RedisOptionsTest < RedisCase
 
   def config(**) = Jobs::Config.new.update(**)
 
+  # What has no effect is not passed over in silence.
+  def test_jobs_that_are_done_cannot_be_kept
+    error = assert_raises(Jobs::ConfigError) { Storage.for(config(keep_done: 60, storage: :redis)) }
+    assert_equal "keep_done needs a storage with tables, such as sqlite:PATH: Redis keeps no jobs that are done; leave it out",
+                 error.message
+    assert_kind_of Storage::Memory, Storage.for(config(keep_done: 60, storage: :memory))
+  end
+
   def test_a_unix_socket
     reaches({ path: redis_path })
     reaches({ "url" => "unix://#{redis_path}" })

@@ -36,7 +36,6 @@ class BothSides < InteropCase
     made[:ours]
   end
 
-  # Runs the code on one side.
   def run_one(side, code) = run_program(SIDES.fetch(side), code)
 
   # A worker of that side with this program, and options of the command line.

@@ -88,15 +88,7 @@ class Browser
   end
 
   # Waits until the block answers something true.
-  def soon(what)
-    patience = Patience.new(SECONDS)
-    until (value = yield)
-      raise "#{what}: not so: #{page.body}" if patience.over?
-
-      sleep 0.02
-    end
-    value
-  end
+  def soon(what, &) = Patience.poll(SECONDS, pause: 0.02, &) || raise("#{what}: not so: #{page.body}")
 
   # The element that a key would go to.
   def focused = page.evaluate("(document.activeElement.textContent || document.activeElement.outerHTML).trim()")

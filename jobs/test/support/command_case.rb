@@ -1,12 +1,17 @@
 # frozen_string_literal: true
 
-require "support/command"
+require "support/forked_command"
 require "support/redis_case"
 require "tmpdir"
 
-# The executable on the tests' Redis, with the jobs of a program. The class says which: PROGRAM, and in SETTINGS how often its
-# workers beat and how long they may be silent.
+# The executable on the tests' Redis, with the jobs of a program. The class says which: PROGRAM, and in SETTINGS what its workers
+# are told.
 class CommandCase < RedisCase
+  def before_setup
+    ForkedCommand.server
+    super
+  end
+
   def setup
     super
     @folder = Dir.mktmpdir("ringspun-command-")
@@ -23,10 +28,12 @@ class CommandCase < RedisCase
 
   def path(name) = File.join(@folder, name)
 
+  def lapse(pid) = super(pid, prefix: "#{@namespace}:")
+
   def storage = @storage ||= open_storage({ path: redis_path }, namespace: @namespace)
 
   def start(*arguments, program: "app.rb")
-    @command = opened(Command.new("-r", program, "-C", "fast.yml", "--redis", "unix://#{redis_path}", "--namespace", @namespace,
-                                  *arguments, env: { "SEEN" => redis_path }, chdir: @folder))
+    settings = ["-r", program, "-C", "fast.yml", "--redis", "unix://#{redis_path}", "--namespace", @namespace]
+    @command = opened(ForkedCommand.new(*settings, *arguments, env: { "SEEN" => redis_path }, chdir: @folder))
   end
 end

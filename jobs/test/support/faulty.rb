@@ -5,7 +5,12 @@ require "delegate"
 # A storage on which verbs fail as the test says, each as often as it says.
 class Faulty < SimpleDelegator
   VERBS = %i[fetch wait_any in_flight begin_quarantined ack fail due extend recover recover_exq leave announce signals
-             trim_dead unlock rouse time counters losses].freeze
+             trim_dead trim_done unlock rouse time counters losses cron_define
+             cron_push].freeze
+
+  # What a verb raises, for which calls, and how many times more.
+  Fault = Struct.new(:error, :only, :left)
+  private_constant :Fault
 
   attr_reader :calls
 
@@ -49,14 +54,15 @@ class Faulty < SimpleDelegator
   private
 
   def add(faults, verb, times, error, only)
-    times.times { faults[verb] << [error, only] }
+    faults[verb] << Fault.new(error, only, times) if times.positive?
   end
 
   def strike(faults, arguments, answer = nil)
-    error, only = faults.first
-    return if error.nil? || (only && !only.call(*arguments, answer))
+    fault = faults.first
+    return if fault.nil? || (fault.only && !fault.only.call(*arguments, answer))
 
-    faults.shift
-    raise error
+    fault.left -= 1
+    faults.shift if fault.left.zero?
+    raise fault.error
   end
 end

@@ -18,29 +18,38 @@ class ForkServer
     pids = []
     until line.eof?
       what, argument = Marshal.load(line)
-      answer = what == :status ? Process.wait2(argument, Process::WNOHANG)&.last : fork do
+      if what == :status
+        status = Process.wait2(argument, Process::WNOHANG)&.last
+        pids.delete(status&.pid)
+        next line.write(Marshal.dump(status && [status.exitstatus, status.to_s, status.termsig]))
+      end
+      log = File.open(argument[:log], "a") # before whoever asked goes on and closes its end of a pipe
+      pids << fork do
         line.close
         Process.setpgid(0, 0)
         Dir.chdir(argument[:chdir])
         ENV.replace(argument[:env])
         ARGV.replace(argument[:arguments])
         $stdin.reopen(File::NULL)
-        $stdout.reopen(argument[:log], "a")
+        $stdout.reopen(log)
         $stderr.reopen($stdout)
+        log.close
         [$stdout, $stderr].each { |io| io.sync = true }
-        $VERBOSE = true
+        $VERBOSE = argument[:verbose]
         $0 = argument[:file]
         load argument[:file]
       end
-      what == :status ? pids.delete(answer&.pid) : pids << answer
-      line.write(Marshal.dump(answer && (what == :status ? [answer.exitstatus, answer.to_s] : answer)))
+      log.close
+      Process.setpgid(pids.last, pids.last) rescue nil # it may have been quicker
+      line.write(Marshal.dump(pids.last))
     end
     pids.each { |pid| Process.kill(:KILL, -pid) rescue nil }
   RUBY
 
   # How a program has ended.
-  Status = Struct.new(:exitstatus, :text) do
+  Status = Struct.new(:exitstatus, :text, :termsig) do
     def success? = exitstatus == 0 # nil: by a signal
+    def signaled? = !termsig.nil?
     def to_s = text
   end
 
@@ -48,28 +57,38 @@ class ForkServer
 
   class << self
     # @param library [String] which programs of that server have
+    # @param options [Hash] see #initialize
     # @return [ForkServer]
-    def for(library) = @running[[library, Process.pid]] ||= new(library)
+    def for(library, preload: nil, **options)
+      @running[[library, preload, options, Process.pid]] ||= new(library, preload:, **options)
+    end
 
     def stop
-      @running.each { |(_, pid), server| server.stop if pid == Process.pid }
+      @running.each { |(*, pid), server| server.stop if pid == Process.pid }
       @running.clear
     end
   end
 
   Minitest.after_run { stop }
 
-  def initialize(library)
+  # @param preload [String, nil] a library of C that its programs have as well
+  # @param env [Hash{String => String, nil}] in which it loads the library
+  # @param options [Array<String>] of its Ruby
+  # @param verbose [Boolean] whether its programs are warned as by -w
+  def initialize(library, preload: nil, env: {}, options: Program::LOAD_PATH, verbose: true)
+    @verbose = verbose
     @line, theirs = UNIXSocket.pair
-    Process.wait(spawn(RbConfig.ruby, *Program::LOAD_PATH, "-e", CODE, library, 3 => theirs, in: File::NULL, pgroup: true))
+    Process.wait(spawn({ **env, "LD_PRELOAD" => preload }, RbConfig.ruby, *options, "-e", CODE, library,
+                       3 => theirs, in: File::NULL, pgroup: true))
     theirs.close
   end
 
   # Runs a file.
   #
+  # @param log [String] a file for what it prints, or a pipe of this process as a file
   # @return [Integer] the process
   def run(file, arguments, env, log, chdir)
-    ask(:run, { file: file, arguments: arguments, env: ENV.to_h.merge(env), log: log, chdir: chdir })
+    ask(:run, { file: file, arguments: arguments, env: ENV.to_h.merge(env).compact, log: log, chdir: chdir, verbose: @verbose })
   end
 
   # @return [Status, nil] nil: it runs
@@ -87,18 +106,18 @@ end
 
 # A program of such a server.
 class ForkedProgram < Program
-  # @param library [String] that it has from its beginning
+  # @param from [String, ForkServer] that server, or the library which it has from its beginning
   # @yieldparam folder [String] for files of the program's own
   # @yieldreturn [Array<String>] its file and its arguments
-  def initialize(library, env = {}, chdir: Dir.pwd, &)
-    @server = ForkServer.for(library)
+  def initialize(from, env = {}, chdir: Dir.pwd, &)
+    @server = from.is_a?(ForkServer) ? from : ForkServer.for(from, preload: env["LD_PRELOAD"])
     @chdir = chdir
     super(env, &)
   end
 
   # (see Program.ruby)
-  def self.ruby(library, code, *arguments, env: {})
-    new(library, env) do |folder|
+  def self.ruby(from, code, *arguments, env: {})
+    new(from, env) do |folder|
       file = File.join(folder, "program.rb")
       File.write(file, code)
       [file, *arguments]

@@ -77,20 +77,21 @@ class InteropCase < Minitest::Test
 
   # What the next job that was run has told: who ran it, its class, its jid, its arguments.
   def told
-    answer = redis.blocking_call(PATIENCE_SECONDS, "BRPOP", "told", PATIENCE_SECONDS)
+    answer = patience.until_true { redis.blocking_call(PATIENCE_SECONDS, "BRPOP", "told", 1) }
     answer ? JSON.parse(answer.last) : flunk("nothing was run:\n#{@programs.map(&:log).join("\n---\n")}")
   end
 
   def told_of(count) = Array.new(count) { told }
 
+  # With this process and the programs, which may wait for a processor.
+  def patience = Patience.new(PATIENCE_SECONDS, *@programs.map(&:pid))
+
   # The block's value, as soon as that is true.
   def soon(what)
-    patience = Patience.new(PATIENCE_SECONDS)
-    until (value = yield)
-      flunk "#{what}: not so:\n#{@programs.map(&:log).join("\n---\n")}" if patience.over?
-      sleep 0.01
-    end
-    value
+    patience.until_true { yield || (sleep(0.01) && nil) } || flunk("#{what}: not so:
+#{@programs.map(&:log).join("
+---
+")}")
   end
 
   # The only entry of that set, as soon as there is one: its text and its job.

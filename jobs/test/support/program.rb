@@ -42,15 +42,10 @@ class Program
   #
   # @return [Process::Status]
   def wait
-    patience = Patience.new(END_SECONDS)
-    while running?
-      if patience.over?
-        kill
-        raise "the program did not end:\n#{log}"
-      end
-      sleep 0.005
-    end
-    @status
+    return @status if Patience.poll(END_SECONDS, pause: 0.005) { !running? }
+
+    kill
+    raise "the program did not end:\n#{log}"
   end
 
   def stop

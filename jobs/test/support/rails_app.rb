@@ -5,7 +5,8 @@ require "fileutils"
 require "json"
 require "pathname"
 require "rbconfig"
-require "support/command"
+require "support/forked_command"
+require "tmpdir"
 
 # An application that `rails new` has generated, with our generator's files and those of test/rails/files. It stays in tmp/, one
 # for each version of Rails and Ruby, until something that it was made of has changed.
@@ -18,6 +19,8 @@ class RailsApp
   WITHOUT = %w[bundle git test action-mailer action-mailbox action-text active-storage action-cable bootsnap dev-gems kamal solid
                thruster rubocop brakeman bundler-audit ci docker].freeze
 
+  PRELUDE = File.join(__dir__, "rails_prelude.rb")
+
   # An application takes seconds to start, and many more beside other passes.
   START_SECONDS = 120
 
@@ -26,6 +29,12 @@ class RailsApp
   class << self
     # @return [String] the folder of the application, made when there is none yet
     def folder = @folder ||= made(File.join(ROOT, "tmp/rails/#{VERSION}-#{RUBY_VERSION[/\d+\.\d+/]}/app"))
+
+    # Makes what tests have in common: before the first one, for a test's time is limited, and it closes what it opens.
+    def prepare
+      folder
+      server unless fresh?
+    end
 
     # A driver for all tests of this process that have the same environment.
     def driver(env) = (@drivers ||= {})[env] ||= Driver.new(folder, env).tap { |one| Minitest.after_run { one.close } }
@@ -53,6 +62,34 @@ class RailsApp
         "BUNDLE_GEMFILE" => File.join(folder, "Gemfile"), "BUNDLE_PATH" => File.join(ROOT, "vendor/bundle"),
         "BUNDLE_VERSION" => "system", "BUNDLE_FROZEN" => "true", "SECRET_KEY_BASE" => "tests", "RAILS_ENV" => "production" }
     end
+
+    # A program of the application, as `ruby FILE ARGUMENT...` in its folder, but forked from a Ruby that has loaded Rails: a boot
+    # of that takes longer than most tests. By night it boots.
+    #
+    # @param fresh [Boolean] it boots, for the test is about that, or about its gems
+    def run(folder, file, *arguments, env: {}, fresh: false)
+      return ruby(folder, file, *arguments, env: env) if fresh || fresh?
+
+      program = ForkedProgram.new(server, { **self.env(folder), **env }, chdir: folder) { [File.join(folder, file), *arguments] }
+      program.wait.success? ? program.log : raise(Error, "#{[file, *arguments].join(" ")}:\n#{program.log}")
+    ensure
+      program&.close
+    end
+
+    # The same, and a test hears what it prints while it runs.
+    #
+    # @return [Command]
+    def command(folder, file, *arguments, env: {}, chdir: folder, fresh: false)
+      options = { chdir:, seconds: START_SECONDS, env: { **self.env(folder), **env } }
+      return Command.new(*arguments, program: [file], **options) if fresh || fresh?
+
+      ForkedCommand.new(*arguments, program: [File.expand_path(file, chdir)], server:, **options)
+    end
+
+    # From which its programs are forked.
+    def server = ForkServer.for(PRELUDE, env: env(folder), options: ["-W0"], verbose: false)
+
+    def fresh? = ENV["RINGSPUN_NIGHTLY"] == "1"
 
     def ruby(folder, *words, env: {})
       text = IO.popen({ **self.env(folder), **env }, [RbConfig.ruby, *words, { chdir: folder, err: %i[child out] }], &:read)
@@ -92,10 +129,18 @@ class RailsApp
 
         generate(folder)
         FileUtils.cp_r("#{HERE}/files/.", folder)
+        keep_in_redis(folder)
         set(folder, "dead_max = 77")
         File.write(stamp, fingerprint)
       end
       folder
+    end
+
+    # What the generator writes has a test of its own; all others look into the Redis of the tests.
+    def keep_in_redis(folder)
+      path = "#{folder}/config/ringspun-jobs.yml"
+      text = File.read(path)
+      File.write(path, text.sub(/^storage: .*$/, 'redis: <%= ENV.fetch("REDIS_URL") %>'))
     end
 
     def fingerprint
@@ -104,32 +149,23 @@ class RailsApp
     end
   end
 
-  # A process that has loaded the application, as one of its web processes, and does what a test says.
+  # A process that has loaded the application, as one of its web processes, and does what a test says. It has no other way to say
+  # why it does not start than what it prints.
   class Driver
-    CODE = <<~'RUBY'
-      orders, answers = IO.new(3), IO.new(4)
-      %w[./config/environment json].each { |name| require name }
-      def tell(answers, value) = answers.puts(JSON.generate(value)) || answers.flush
-      tell(answers, true)
-      while (order = orders.gets)
-        begin
-          tell(answers, [eval(JSON.parse(order), TOPLEVEL_BINDING.dup)])
-        rescue Exception => error
-          tell(answers, { error: error.class.ancestors.map(&:name), message: error.message, backtrace: error.backtrace.first(5) })
-        end
-      end
-    RUBY
+    CODE = File.join(__dir__, "rails_driver.rb")
 
     def initialize(folder, env)
+      @log = Tempfile.create("driver")
       orders, @orders = IO.pipe
       @answers, answers = IO.pipe
-      channels = { in: File::NULL, out: File::NULL, 3 => orders, 4 => answers }
-      @pid = spawn({ **RailsApp.env(folder), **env }, RbConfig.ruby, "-W0", "-e", CODE, chdir: folder, pgroup: true, **channels)
-      [orders, answers].each(&:close)
+      channels = [orders, answers].map { |io| "/proc/#{Process.pid}/fd/#{io.fileno}" }
+      @pid = start(channels, { **RailsApp.env(folder), **env }, folder)
       answer
     rescue Error
       close
       raise
+    ensure
+      [orders, answers].compact.each(&:close)
     end
 
     # @return [Object] what JSON makes of the code's value
@@ -149,12 +185,23 @@ class RailsApp
 
     def close
       @orders.close
-      Process.kill(:KILL, @pid)
-      Process.wait(@pid)
-      @answers.close
+      Process.kill(:KILL, -@pid)
+    rescue Errno::ESRCH
+      nil
+    ensure
+      [@answers, @log].each(&:close)
+      File.unlink(@log.path)
     end
 
     private
+
+    def start(arguments, env, folder)
+      return RailsApp.server.run(CODE, arguments, env, @log.path, folder) unless RailsApp.fresh?
+
+      pid = spawn(env, RbConfig.ruby, "-W0", CODE, *arguments, chdir: folder, pgroup: true, in: File::NULL, %i[out err] => @log)
+      Process.detach(pid)
+      pid
+    end
 
     def answer
       value = read
@@ -162,8 +209,8 @@ class RailsApp
     end
 
     def read
-      @answers.wait_readable(START_SECONDS) or raise Error, "no answer"
-      JSON.parse(@answers.gets || raise(Error, "the application has ended"))
+      @answers.wait_readable(START_SECONDS) or raise Error, "no answer:\n#{File.read(@log.path)}"
+      JSON.parse(@answers.gets || raise(Error, "the application has ended:\n#{File.read(@log.path)}"))
     end
   end
 end

@@ -6,7 +6,7 @@ require "support/rails_app"
 require "support/redis_case"
 require "tmpdir"
 
-RailsApp.folder # before the first test, for a test's time is limited
+RailsApp.prepare
 
 # A generated application on the tests' Redis, with two databases of SQLite, which are empty at the start of each test.
 class RailsCase < RedisCase
@@ -45,15 +45,14 @@ class RailsCase < RedisCase
   def database(name) = "sqlite3:#{RailsCase.folder}/#{name}.sqlite3"
 
   # A worker process.
-  def worker(*arguments, env: {}, folder: RailsApp.folder, ready: true)
-    command = opened(Command.new(*arguments, program: ["bin/jobs"], chdir: folder, seconds: RailsApp::START_SECONDS,
-                                             env: { **RailsApp.env(RailsApp.folder), **self.env, **env }))
+  def worker(*arguments, env: {}, folder: RailsApp.folder, ready: true, fresh: false)
+    command = opened(RailsApp.command(folder, "bin/jobs", *arguments, env: { **self.env, **env }, fresh: fresh))
     command.await(/the worker is ready/) if ready
     command
   end
 
   # What jobs have told, the oldest first.
-  def seen(count = 1) = Array.new(count) { call_and_wait("BLPOP", "seen", 15)&.last || flunk("nothing more is seen") }
+  def seen(count = 1) = Array.new(count) { call_and_wait("BLPOP", "seen")&.last || flunk("nothing more is seen") }
 
   def assert_nothing_seen = assert_equal([], call("LRANGE", "seen", 0, -1))
 
@@ -65,7 +64,7 @@ class RailsCase < RedisCase
 
   def call_and_wait(*command)
     call("PING")
-    @redis.blocking_call(20, *command)
+    @redis.blocking_call(0, *command, RailsApp::START_SECONDS)
   end
 end
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../../runtime/test/support/patience"
 require_relative "../../../runtime/test/support/servers"
 require_relative "proxy"
 
@@ -12,6 +13,10 @@ class RedisCase < Minitest::Test
   Jobs = Ringspun::Jobs
 
   NODE = "host:1:aa"
+
+  # Settings of workers in processes of their own. No lease runs out because a process has no processor for a while, and no test
+  # waits until one is over: see #lapse.
+  LEASE = "lease: 600\nbeat: 0.25\n"
   JOB = '{"class":"Work","args":[],"jid":"a","queue":"default"}'
 
   def setup
@@ -45,6 +50,25 @@ class RedisCase < Minitest::Test
   end
 
   def proxy = @proxy ||= opened(Proxy.new { UNIXSocket.new(redis_path) })
+
+  # Ends the lease of a process that is dead, stopped or cut off. Returns when others have taken over what it had in flight:
+  # before, a heartbeat of its may still be under way.
+  def lapse(pid, prefix: "")
+    node = call("SMEMBERS", "#{prefix}ringspun:nodes").find { |name| name.include?(":#{pid}:") }
+    patience = Patience.new(60)
+    until taken_over?(node, prefix)
+      flunk "nobody has taken over what #{node} had in flight" if patience.over?
+
+      call("DEL", "#{prefix}ringspun:alive:#{node}")
+      call("HDEL", "#{prefix}ringspun:leases", node)
+      sleep 0.01
+    end
+  end
+
+  def taken_over?(node, prefix)
+    queues = call("SMEMBERS", "#{prefix}ringspun:lists:#{node}")
+    queues.all? { |queue| call("LLEN", "#{prefix}queue:backup::#{node}::#{queue}").zero? }
+  end
 
   # By way of the proxy.
   def far = @far ||= open_storage({ url: proxy.url })

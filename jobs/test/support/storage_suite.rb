@@ -6,7 +6,7 @@ module StorageSuite
   include Strands
 
   def self.included(test_class)
-    test_class.include(Nodes, Admin, Locks, Search, History, Priority, Limits, Due)
+    test_class.include(Nodes, Admin, Locks, Search, History, Priority, Limits, Due, Done, Upkeep, Crons, Transactions)
   end
 
   Storage = Ringspun::Jobs::Storage
@@ -126,6 +126,15 @@ module StorageSuite
     assert_equal [true] * 7, storage.ack(NODE, fetched.values_at(*places).map { |one| done(one) })
     assert_equal [false] * 7, storage.ack(NODE, fetched.values_at(*places).map { |one| done(one) })
     assert_equal names - places.map(&:to_s), jids(storage.in_flight(NODE))
+  end
+
+  def test_what_is_acknowledged_twice_at_once_counts_once
+    push("1", "2")
+    push("3", queue: "low")
+    one, two, three = fetch(queues: %w[default low])
+    elsewhere = done(two).tap { |ack| ack.queue = "low" }
+    assert_equal [true, false, true, false, true], storage.ack(NODE, [done(one), done(one), done(three), elsewhere, done(two)])
+    assert_equal [0, 3], storage.stats.values_at(:in_flight, :processed)
   end
 
   def test_of_equal_entries_one_is_acknowledged
@@ -335,7 +344,7 @@ module StorageSuite
       mine = [%w[a], %w[b], %w[a b], %w[p], []].map { |queues| parked { wait(*queues, max: 9) } }
       while mine.any?(&:alive?)
         storage.rouse(NODE)
-        machine.yield
+        machine.sleep(0.001) # for threads of the storage's
       end
       assert_equal [[]] * 5, machine.await(*mine)
       assert_predicate others, :alive?
@@ -498,3 +507,7 @@ require_relative "storage_suite/history"
 require_relative "storage_suite/priority"
 require_relative "storage_suite/limits"
 require_relative "storage_suite/due"
+require_relative "storage_suite/done"
+require_relative "storage_suite/upkeep"
+require_relative "storage_suite/crons"
+require_relative "storage_suite/transactions"

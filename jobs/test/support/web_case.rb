@@ -24,7 +24,7 @@ class WebCase < Minitest::Test
       @calls = []
     end
 
-    (Storage.public_instance_methods(false) - %i[connect close]).each do |verb|
+    (Storage.public_instance_methods(false) - %i[connect close identity]).each do |verb|
       define_method(verb) do |*arguments, **options|
         raise @fault if @fault
 

@@ -12,7 +12,9 @@ module WebExample
   PAGES = {
     "dashboard" => "/", "queues" => "/queues", "queue" => "/queue?place=queue&queue=mail", "busy" => "/busy",
     "scheduled" => "/scheduled", "retries" => "/retries", "dead" => "/dead", "quarantine" => "/quarantine",
-    "processes" => "/processes", "search" => "/search?class=Invoice", "job" => "/job?jid=5f0c7a8e21b94d6ea8c30000"
+    "done" => "/done", "classes" => "/classes", "class" => "/class?class=Invoice",
+    "processes" => "/processes", "cron" => "/cron", "search" => "/search?class=Invoice",
+    "job" => "/job?jid=5f0c7a8e21b94d6ea8c30000"
   }.freeze
 
   # What went wrong, each of some jobs.
@@ -46,7 +48,40 @@ module WebExample
     enqueue(storage, now)
     ERRORS.each_key { |set| fail(storage, set, now) }
     work(storage, now)
+    run(storage)
+    schedule(storage, now)
     storage.pause("reports")
+  end
+
+  # What has ended: of each class in each of the last minutes, and the last ones as jobs.
+  def run(storage)
+    now = (storage.time / 60).to_i
+    { "Mail" => [900, 4, 2], "Invoice" => [120, 9, 6], "Import" => [7, 1, 15] }.each do |name, (runs, failed, limit)|
+      storage.measure(Array.new(60) do |minute|
+        failing = (minute % 7).zero? ? failed : 0
+        done = runs - failing + (runs / 4.0 * Math.sin(minute / 6.0)).round
+        counts = { limit => done - (done / 10), limit + 3 => done / 10 }
+        Storage::Measure.new(now - minute, name, done + failing, failing, done * Storage::LIMITS_MS[limit], counts)
+      end)
+    end
+    push(storage, "billing", 12) { |number| ["Invoice", [1100 + number, "EUR"], { "tags" => ["billing"] }] }
+    acks = storage.fetch(NODE, ["billing"], 12).map.with_index do |one, number|
+      ran = Storage::Ran.new(0.18 + (number * number / 90.0), "Invoice")
+      Storage::Ack.new(queue: "billing", token: one.token, jid: "x", ran:)
+    end
+    storage.ack(NODE, acks)
+  end
+
+  def schedule(storage, now)
+    all = { "nightly report" => ["every day at 4am", "Report", { zone: "Europe/Berlin", description: "for the board" }],
+            "cleanup" => ["*/20 * * * *", "Cleanup", {}] }
+    crons = all.map do |name, (schedule, job_class, options)|
+      entry = Jobs.const_get(:Cron)::Entry.new(name, schedule, job_class, [], **options)
+      Storage::Cron.new(name:, schedule: entry.key("UTC"), text: entry.to_text("UTC"))
+    end
+    storage.cron_define("shop", crons)
+    [nil, now + 60].each { |tick| storage.cron_push("cleanup", tick, nil) }
+    storage.cron_pause("nightly report", true)
   end
 
   def enqueue(storage, now)

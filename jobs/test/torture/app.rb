@@ -5,6 +5,13 @@
 
 require "ringspun/jobs"
 
+if ENV["DISK_FAULTS"]
+  require "ringspun/jobs/storage/sqlite"
+  require_relative "../support/disk_faults"
+  Ringspun::Jobs::Storage::Sqlite.const_get(:Library).load
+  DiskFaults.install
+end
+
 module FaultApp
   FOLDER = ENV.fetch("FAULT_FOLDER")
   LEDGER = File.open(File.join(FOLDER, "ledger"), File::WRONLY | File::APPEND | File::CREAT)
@@ -24,7 +31,11 @@ module FaultApp
   end
 
   Ringspun::Jobs.configure do |config|
-    config.redis = { url: ENV.fetch("REDIS_URL"), timeout: 1.0, reconnect_attempts: 0 }
+    if (storage = ENV["FAULT_STORAGE"])
+      config.storage = storage
+    else
+      config.redis = { url: ENV.fetch("REDIS_URL"), timeout: 1.0, reconnect_attempts: 0 }
+    end
     config.queues = { "a" => 3, "b" => 2, "narrow" => 1 }
     config.limits = { "narrow" => 5 }
     config.concurrency = 40

@@ -2,16 +2,17 @@
 
 require "fileutils"
 require "json"
-require "open3"
-require "redis-client"
-require "support/aof_redis"
-require "support/program"
-require "support/proxy"
+require "ringspun/jobs"
+require "support/fork_server"
+require "support/set_clock"
 require "torture/ledger"
 
-# Workers and producers in processes of their own, on one Redis behind one proxy, while a seed decides what goes wrong. Then
+# Workers and producers in processes of their own, on one storage, while a seed decides what goes wrong. Then
 # nothing goes wrong any more, all that was accepted must have been done, and nothing may be left over. Among the jobs are some
 # that take longer than several leases, some that fork, and some that never end and are cancelled when all others are done with.
+#
+# What is the storage's is a subclass's: `faults` and what they do, `open_storage` and `close_storage`, `storage`, `settings` of
+# the programs, `left`, `dead_entries`, `put_malformed`, and `judge_leftovers`.
 class FaultRun
   WORKERS = 3
   PRODUCERS = 2
@@ -19,12 +20,10 @@ class FaultRun
   # Without any progress for so long, it hangs.
   PATIENCE_SECONDS = 40
   LEASE_SECONDS = 2
-
-  # How often each fault comes, of a hundred.
-  FAULTS = {
-    kill_worker: 14, end_worker: 6, freeze_worker: 8, restart_redis: 8, cut_some: 14, cut_all: 6, swallow_some: 20,
-    delay_a_little: 8, delay_long: 2, refuse: 4, spoil: 10
-  }.freeze
+  # Up to that many, as by day, callers pause for longer: of faults there are as many.
+  SHORT_SECONDS = 30
+  # Which programs have from their beginning.
+  LIBRARY = "ringspun/jobs/cli"
 
   # No job, and each of them something else; the last is one, which nobody can run. Each has a word of its own, by which it is
   # known again.
@@ -34,11 +33,6 @@ class FaultRun
     '{"class":"FaultJob","args":["%s"', '"%s"', '{"class":"FaultJob","args":[],"queue":"a","jid":["%s"]}', "\n%s\0",
     '{"class":"Nobody","args":[],"queue":"a","jid":"%s","retry":0}'
   ].freeze
-  LISTS = %w[queue:a queue:b queue:narrow queue:ringspun-quarantine].freeze
-  SETS = %w[schedule retry].freeze
-  # What is counted stays.
-  COUNTS = /\A(?:stat:(?:processed|failed)|ringspun:twice|ringspun:measured(?::\w+)?)\z/
-
   attr_reader :seed, :ledger, :counts
 
   def initialize(seconds:, seed: Random.new_seed % 1_000_000, tick: -> {})
@@ -58,14 +52,8 @@ class FaultRun
     @logs = +""
   end
 
-  def self.clock
-    @clock ||= File.join(Dir.mktmpdir, "clock.so").tap do |library|
-      at_exit { FileUtils.rm_rf(File.dirname(library)) }
-      output, status = Open3.capture2e(RbConfig::CONFIG["CC"].split.first, "-Wall", "-Werror", "-shared", "-fPIC", "-o", library,
-                                       File.join(__dir__, "clock.c"), "-ldl")
-      raise output unless status.success?
-    end
-  end
+  # What the programs of all runs are forked from, with a clock that can be set and without.
+  def self.prepare = [nil, SetClock.library].each { |preload| ForkServer.for(LIBRARY, preload:) }
 
   # @return [Array<String>] what was wrong
   def run
@@ -90,15 +78,6 @@ class FaultRun
 
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-  def redis
-    @redis ||= RedisClient.new(path: @server.path, timeout: 20, reconnect_attempts: 3)
-  end
-
-  # Past the proxy.
-  def storage
-    @storage ||= Ringspun::Jobs::Storage::Redis.new({ path: @server.path })
-  end
-
   # What it has said that is worth reading.
   def told(program) = program.log.lines.grep_v(/class=FaultJob .*(done|retry in|snoozed|failed: dead)/).last(60).join
 
@@ -113,28 +92,34 @@ class FaultRun
   # --- processes ---
 
   def start
-    @server = AofRedis.new
-    @proxy = Proxy.new { @server.connect }
+    open_storage
     WORKERS.times { |number| start_worker(number) }
     PRODUCERS.times do |number|
-      # The clock of one producer and of one worker is wrong by an hour.
-      @producers[number] = program(File.join(__dir__, "producer.rb"), "p#{number}-", (@seed + number).to_s,
-                                   shift: number.zero? ? 3600 : 0)
+      @producers[number] = program(number, File.join(__dir__, "producer.rb"), "p#{number}-", (@seed + number).to_s, hours: 1)
     end
   end
 
   # The last one is of several processes.
   def start_worker(number)
     options = number == WORKERS - 1 ? %w[--processes 2] : []
-    @workers[number] = program(File.join(Program::ROOT, "jobs/exe/ringspun-jobs"), "-r", File.join(__dir__, "app.rb"), *options,
-                               shift: number.zero? ? -3600 : 0)
+    @workers[number] = program(number, File.join(Program::ROOT, "jobs/exe/ringspun-jobs"), "-r", File.join(__dir__, "app.rb"),
+                               *options, hours: -1)
   end
 
-  def program(path, *arguments, shift: 0)
-    env = { "REDIS_URL" => @proxy.url, "FAULT_FOLDER" => @folder, "RUBYOPT" => nil }
-    env.update("LD_PRELOAD" => self.class.clock, "CLOCK_SHIFT_SECONDS" => shift.to_s) unless shift.zero?
-    Program.new(env) { [RbConfig.ruby, "-w", *Program::LOAD_PATH, path, *arguments] }
+  # The first worker and the first producer differ from the others.
+  #
+  # @param hours [Integer] by which its clock may be wrong
+  def program(number, path, *arguments, hours:)
+    pause = @seconds > SHORT_SECONDS ? 0.04 : 0.12
+    env = { "FAULT_FOLDER" => @folder, "FAULT_PAUSE" => pause.to_s, "RUBYOPT" => nil, **settings(number, hours) }
+    host = host(number)
+    return ForkedProgram.new(LIBRARY, env) { [path, *arguments] } if host.empty?
+
+    Program.new(env) { [*host, RbConfig.ruby, "-w", *Program::LOAD_PATH, path, *arguments] }
   end
+
+  # What makes a program one of another host.
+  def host(_number) = []
 
   # A worker's own process and those of its children.
   def family(worker)
@@ -174,21 +159,13 @@ class FaultRun
       @tick.call
       sleep @random.rand * 0.3 # the faults' own pace
     end
-    lose_answers
+    end_faults
     @counts["seconds"] = @seconds
-  end
-
-  # With no end or kill after it that would give back what nobody knows of.
-  def lose_answers
-    8.times do
-      everywhere("lost answers") { @counts["answers lost"] += @proxy.swallow { @random.rand < 0.5 } }
-      sleep 0.15
-    end
   end
 
   def choice
     number = @random.rand(100)
-    FAULTS.find { |_, share| (number -= share).negative? }.first
+    faults.find { |_, share| (number -= share).negative? }.first
   end
 
   def some_worker = @workers.to_a[@random.rand(@workers.size)]
@@ -241,46 +218,10 @@ class FaultRun
     @ledger.fault(what, began: began - 1, ended: now + 2)
   end
 
-  def restart_redis
-    everywhere("restarts") do
-      @server.kill
-      sleep @random.rand * 0.5
-      @server.start
-    end
-  end
-
-  def cut_some = everywhere("cuts") { @proxy.cut { @random.rand < 0.3 } }
-  def cut_all = everywhere("cuts of all") { @proxy.cut }
-  def swallow_some = everywhere("lost answers") { @counts["answers lost"] += @proxy.swallow { @random.rand < 0.5 } }
-
-  def delay_a_little = delay(0.02 + @random.rand * 0.1, 0.5)
-  def delay_long = delay(LEASE_SECONDS * 1.2, LEASE_SECONDS * 1.3)
-
-  def delay(seconds, duration)
-    everywhere("delays") do
-      @proxy.delay = seconds
-      sleep duration
-      @proxy.delay = 0
-    end
-  end
-
-  def refuse
-    everywhere("refusals") do
-      @proxy.refusing = true
-      @proxy.cut
-      sleep @random.rand * 0.5
-      @proxy.refusing = false
-    end
-  end
-
   # --- what is put in by hand ---
 
-  # One into every list and set.
-  def spoil
-    LISTS.each { |list| redis.call(@random.rand < 0.5 ? "LPUSH" : "RPUSH", list, malformed) }
-    redis.call("SADD", "queues", *LISTS.map { |list| list.delete_prefix("queue:") })
-    [*SETS, "dead"].each { |set| redis.call("ZADD", set, Time.now.to_f + (@random.rand < 0.5 ? -60 : @random.rand), malformed) }
-  end
+  # One into every place.
+  def spoil = put_malformed
 
   def malformed
     mark = "malformed-#{@marks.size}-"
@@ -292,10 +233,12 @@ class FaultRun
   def plant_poison
     id = "poison#{@poison.size}"
     @poison << id
-    redis.call("LPUSH", "queue:a", JSON.generate("class" => "FaultJob", "args" => [id, "poison"], "queue" => "a", "retry" => true,
-                                                 "jid" => id, "created_at" => Time.now.to_f))
-    redis.call("SADD", "queues", "a")
+    entry = JSON.generate("class" => "FaultJob", "args" => [id, "poison"], "queue" => "a", "retry" => true, "jid" => id,
+                          "created_at" => Time.now.to_f)
+    plant(entry, id)
   end
+
+  def plant(entry, id) = storage.push([Ringspun::Jobs::Storage::Push.new(queue: "a", entry: entry, jid: id)])
 
   # --- the end ---
 
@@ -340,22 +283,6 @@ class FaultRun
 
   def drained? = left.values.sum.zero?
 
-  # At one moment: what goes from one to another meanwhile would be in none.
-  LEFT = <<~LUA
-    local sizes = {}
-    for _, key in ipairs(redis.call("KEYS", "queue:*")) do
-      sizes[#sizes + 1] = key
-      sizes[#sizes + 1] = redis.call("LLEN", key)
-    end
-    for _, key in ipairs(ARGV) do
-      sizes[#sizes + 1] = key
-      sizes[#sizes + 1] = redis.call("ZCARD", key)
-    end
-    return sizes
-  LUA
-
-  def left = redis.call("EVAL", LEFT, 0, *SETS).each_slice(2).to_h
-
   def stop_workers
     @workers.each_value do |worker|
       @tick.call
@@ -387,7 +314,7 @@ class FaultRun
     outcomes = @ledger.outcomes
     judge_jobs(outcomes)
     judge_dead
-    judge_keys
+    judge_leftovers
     %i[accepted unknown refused failed].each { |outcome| @counts[outcome] = outcomes[outcome].size }
     @counts["unknown that ran"] = outcomes[:unknown].uniq.count { |id| @ledger.done?(id) }
     %w[long endless forks].each { |kind| @counts["#{kind} jobs"] = outcomes[:accepted].count { |id| @ledger.kinds[id] == kind } }
@@ -420,8 +347,6 @@ class FaultRun
     end
   end
 
-  def dead_entries = redis.call("ZRANGE", "dead", 0, -1)
-
   def dead_jobs
     dead_entries.filter_map do |entry|
       job = JSON.parse(entry)
@@ -453,23 +378,9 @@ class FaultRun
     job["error_class"] == "Ringspun::Jobs::Worker::Isolation::DiedError" && @ledger.killed_often?(job["args"].first)
   end
 
-  # Dead nodes are forgotten when nothing of theirs can be on its way any more, which we know. What else is left may only be there
-  # for a time.
-  def judge_keys
-    2.times { storage.recover(100, forget: 0) }
-    keys = redis.call("KEYS", "*").select { |key| redis.call("PTTL", key) == -1 }
-    problem("keys left over", keys.grep_v(COUNTS) - %w[queues dead ringspun:limits ringspun:hold])
-    tokens = redis.call("KEYS", "unique:*").map { |key| key.delete_prefix("unique:") }
-    # Those of jobs that keep theirs have a name that we know, and the workers' own end by themselves.
-    problem("locks left over", tokens.reject { |token| @ledger.kinds.key?(token) || token.start_with?("ringspun:") })
-  end
-
   def close
     [*@producers.values, *@workers.values].each(&:close)
-    @redis&.close
-    @storage&.close
-    @proxy&.close
-    @server&.close
+    close_storage
     FileUtils.rm_rf(@folder)
   end
 end

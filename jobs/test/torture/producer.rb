@@ -8,7 +8,7 @@ require_relative "app"
 
 class FaultProducer
   CALLERS = 6
-  PAUSE_SECONDS = 0.04
+  PAUSE_SECONDS = Float(ENV.fetch("FAULT_PAUSE"))
   THOUSANDS = 2500
   # Longer than several leases, as a job of minutes is with the lease as it is by itself.
   LONG_SECONDS = 5

@@ -3,6 +3,7 @@
 require "jobs_helper"
 require "support/web_case"
 require "support/web_example"
+require "support/seeds"
 
 # What others may write into a job, a request or a header, and what it must not do.
 class WebAttacksTest < WebCase
@@ -136,10 +137,40 @@ class WebAttacksTest < WebCase
     pages = [*WebExample::PAGES.values.map { |path| path[/\A[^?]+/] }, "/live", "/quarantine"].uniq
     names = %w[from place queue jid text class where at key node said n gone left part cursor act]
     values = ["%FF", "%00", "%ED%A0%80", "-1", "1e99", "9" * 40, "%0d%0ax:1", "..%2f..%2f", "", "retries", "queue"]
-    pages.product(names, values, ["", "place=retries&", "place=queue&queue=mail&"]).each do |page, name, value, place|
+    all = pages.product(names, values, ["", "place=retries&", "place=queue&queue=mail&"])
+    # By day a third of them, by night all.
+    share = [Seeds.part(all.size / 3), all.size].min
+    all.sample(share, random: Random.new(Seeds.of_the_day(1).first)).each do |page, name, value, place|
       answer = get("#{page}?#{place}#{name}=#{value}")
       assert_includes [200, 404], answer.status, "#{page}?#{place}#{name}=#{value}"
       assert_predicate answer.body.dup.force_encoding(Encoding::UTF_8), :valid_encoding?
+    end
+  end
+
+  def test_a_job_is_looked_for_with_a_cursor_that_is_none
+    ["junk", "%FF", "eyJ9"].each do |cursor|
+      answer = get("/job?jid=a&cursor=#{cursor}")
+      assert_equal 400, answer.status
+      assert_includes answer.body, "This page&#39;s address is damaged: begin anew."
+    end
+  end
+
+  def test_whatever_is_in_a_form_there_is_an_answer
+    push("a", queue: "\xff", entry: entry("a", queue: "default"))
+    ["\xff:\xff", ":", "x:\xff", "x:%FF", "x"].each do |key|
+      %w[place=dead place=queue&queue=%FF place=queue&queue=none].each do |place|
+        assert_equal 303, press("/jobs?#{place}", act: "delete", key:).status, [place, key].inspect
+      end
+    end
+  end
+
+  def test_a_storage_that_cannot_be_made
+    [Jobs::UnavailableError, Jobs::ConfigError].each do |kind|
+      web = Jobs::Web.new
+      web.define_singleton_method(:storage) { raise kind, EVIL }
+      status, _headers, body = web.call(Rack::MockRequest.env_for("/").merge(LOCAL))
+      assert_equal 503, status
+      assert_match(/\AThe storage cannot be used: /, body.first)
     end
   end
 
@@ -313,6 +344,18 @@ class WebAttacksTest < WebCase
     end
     [{}, { RAILS_ENV: "test" }, { RACK_ENV: "development", APP_ENV: "" }].each { |values| in_environment(**values) { Jobs::Web.new } }
     assert_match(/:outside, got 7/, assert_raises(Jobs::ConfigError) { Jobs::Web.new(authenticate: 7) }.message)
+  end
+
+  # As for where jobs are kept: no variable counts beside it.
+  def test_what_a_framework_says_of_the_environment_counts
+    home = Jobs.const_get(:Home)
+    before = home.instance_variable_get(:@environment)
+    home.instance_variable_set(:@environment, "staging")
+    in_environment { assert_match(/this is staging/, assert_raises(Jobs::ConfigError) { Jobs::Web.new }.message) }
+    home.instance_variable_set(:@environment, "development")
+    in_environment(RACK_ENV: "production") { Jobs::Web.new }
+  ensure
+    home.instance_variable_set(:@environment, before)
   end
 
   def test_who_may_not_see_them

@@ -5,7 +5,7 @@ require "support/web_case"
 
 # What the pages show, and what their buttons do.
 class WebPagesTest < WebCase
-  PAGES = %w[/ /live /queues /busy /busy?part=1 /scheduled /retries /dead /quarantine /processes /search /job
+  PAGES = %w[/ /live /queues /busy /busy?part=1 /scheduled /retries /dead /quarantine /processes /cron /search /job
              /queue?place=queue&queue=default].freeze
 
   def test_there_may_be_nothing
@@ -18,7 +18,7 @@ class WebPagesTest < WebCase
     put(:retry, "b")
     memory.counters(twice: 3)
     assert_match(/Processed 1 Failed 1 Enqueued 1 .*Scheduled 0 Retries 1 Dead 0 Ran twice 3/, text("/"))
-    assert_match(/default 1 2 h/, text("/live"))
+    assert_match(/default 1 2 h .*Jobs are kept in the memory of process #{Process.pid}\./, text("/live"))
     assert_equal 2, get("/live").body.scan("<svg").size
     refute_match(/<html/, get("/live").body)
   end

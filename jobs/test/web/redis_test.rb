@@ -7,7 +7,7 @@ require "ringspun/jobs/web"
 
 # The pages on a real Redis, beside a real worker.
 class WebRedisTest < CommandCase
-  SETTINGS = "lease: 3\nbeat: 0.25\n"
+  SETTINGS = LEASE
   PROGRAM = <<~'RUBY'
     class Wait
       include Ringspun::Jobs::Job
@@ -38,13 +38,11 @@ class WebRedisTest < CommandCase
   def fresh = web.instance_variable_get(:@sampler).forget
 
   def soon(what)
-    patience = Patience.new(SECONDS)
-    until (value = yield)
-      flunk "#{what}: not so" if patience.over?
+    value = Patience.poll(SECONDS, pause: 0.05) do
       fresh
-      sleep 0.05
+      yield
     end
-    value
+    value || flunk("#{what}: not so")
   end
 
   def test_what_a_job_waits_for_and_to_cancel_it

@@ -343,21 +343,6 @@ class WorkerBackoffTest < Minitest::Test
     end
   end
 
-  # When the worker looks for the first one, the second has come, and waits for the storage before it starts.
-  def test_what_has_come_and_has_not_started_is_no_orphan
-    with_worker(queues: %w[default other]) do
-      machine.sleep(1)
-      storage.lose(:wait_any) { |_, _, _, fetched| fetched.any? }
-      push("note", 1)
-      yield_slowly { lines.to_s.include?("away") }
-      storage.slow(:wait_any, 3)
-      push("note", 2, queue: "other")
-      until_done
-      machine.sleep(60)
-      assert_equal [{ 1 => 1, 2 => 1 }, { done: 2 }], [@runs, worker.counts]
-    end
-  end
-
   def test_a_command_that_comes_late
     with_worker do
       storage.refuse(:wait_any, 1, Jobs::UnknownOutcomeError.new("lost"))

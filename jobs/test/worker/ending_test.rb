@@ -54,6 +54,66 @@ class WorkerEndingTest < Minitest::Test
     end
   end
 
+  # Neither does the worker take what was scheduled for the strand that runs it, nor does it leave something there.
+  def test_the_strand_that_runs_it_keeps_what_is_scheduled_for_it
+    simulate do
+      @storage = Storage::Memory.new(clock: -> { machine.now })
+      @worker = new_worker
+      strand = machine.spin { [worker.run, machine.park, machine.park(1)] }
+      push("sleep", 5)
+      running
+      machine.schedule(strand, :mine)
+      2.times { worker.quiet }
+      machine.sleep(1)
+      2.times { worker.stop }
+      assert_raises(Ringspun::TimeoutError) { strand.await }
+      assert_equal %i[begins ends ensured], @seen
+      assert_gone
+    end
+  end
+
+  # Strands of jobs that are done: they may end as well, and keep no worker from its end.
+  def begun_by_jobs(*seconds)
+    on("spin") do |each, _|
+      machine.spin do
+        machine.sleep(each)
+        @seen << each
+      ensure
+        @seen << :ensured
+      end
+    end
+    seconds.each { |each| push("spin", each) }
+    yield_slowly { worker.counts[:done] == seconds.size }
+  end
+
+  def test_what_jobs_have_begun_has_the_time_that_jobs_have
+    with_worker(timeout: 10) do
+      begun_by_jobs(5, 100)
+      assert_in_delta 10, stop, 1
+      assert_equal [5, :ensured, :ensured], @seen
+      assert_match(/warn node=\S+ what jobs have begun and left goes on no more/, lines.to_s)
+      assert_gone
+    end
+  end
+
+  def test_what_jobs_have_begun_and_that_ends_keeps_nobody_longer
+    with_worker(timeout: 10) do
+      begun_by_jobs(5)
+      assert_in_delta 5, stop, 1
+      assert_equal [5, :ensured], @seen
+      refute_match(/goes on no more/, lines.to_s)
+    end
+  end
+
+  def test_what_jobs_have_begun_ends_in_a_hurry
+    with_worker(timeout: 1000) do
+      begun_by_jobs(5000)
+      machine.spin { machine.sleep(20) && worker.hurry }
+      assert_in_delta 20, stop, 1
+      assert_equal [:ensured], @seen
+    end
+  end
+
   def test_what_takes_too_long_goes_back_in_front
     with_worker(timeout: 10, concurrency: 3) do
       3.times { |index| push("sleep", 100, jid: "a#{index}") }

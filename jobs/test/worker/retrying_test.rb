@@ -150,6 +150,17 @@ class WorkerRetryingTest < Minitest::Test
     end
   end
 
+  def test_a_wait_that_cannot_be_is_logged
+    outcome(klass: job_class { retry_in { nil } })
+    assert_empty @told.string
+    ["soon", 0, -3, Float::NAN, :die].each do |value|
+      outcome(klass: job_class { retry_in { value } })
+      assert_match(/WARN.*answer=#{Regexp.escape(value.inspect)} retry_in gives seconds, more than 0, :dead, :discard or nil$/,
+                   @told.string.gsub("\\", "").gsub('""', '"'))
+      @told.truncate(0)
+    end
+  end
+
   def test_a_wait_that_raises_says_nothing
     assert_equal 15, outcome(klass: job_class { retry_in { raise "oops" } }).change.delay
     assert_match(/oops.*retry_in raises/, @told.string)

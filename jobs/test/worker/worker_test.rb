@@ -224,6 +224,21 @@ class WorkerTest < Minitest::Test
     assert_match(/String does not include Ringspun::Jobs::Job/, lines.to_s)
   end
 
+  class Größe < Worked::Task; end
+  Überraschung = Class.new(Worked::Task)
+
+  def test_a_class_whose_name_has_other_letters
+    %w[Größe Überraschung].each do |name|
+      on("note") { |value, _| @noted = value }
+      with_worker do
+        push_entry(entry("note", name).sub("Worked::Task", "WorkerTest::#{name}"))
+        until_done
+        assert_equal [name, { done: 1 }], [@noted, worker.counts]
+      end
+      @storage = nil
+    end
+  end
+
   # Its jobs would fail one after the other, and the class does include a Job.
   def test_a_class_of_the_gem_sidekiq_is_told
     mixin = Module.new { def self.name = "Sidekiq::Job" }

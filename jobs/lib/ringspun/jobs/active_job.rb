@@ -3,6 +3,8 @@
 require "active_job"
 require "ringspun/jobs"
 require_relative "active_job/adapter"
+require_relative "active_job/done"
+require_relative "active_job/scheduled"
 
 module ActiveJob
   module QueueAdapters

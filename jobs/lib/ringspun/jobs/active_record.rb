@@ -48,3 +48,7 @@ module Ringspun
 end
 
 require_relative "active_record/commits"
+require_relative "storage/sqlite/opening"
+
+# Jobs in the database of the program have tables there, which they make themselves.
+ActiveRecord::SchemaDumper.ignore_tables |= [/\Aringspun_/]

@@ -76,7 +76,7 @@ module Ringspun
         nil
       end
 
-      # Ends the child by a TERM, and after so many seconds by a KILL. Returns when it has ended. May switch strands.
+      # Ends the child by a TERM, and after the given seconds by a KILL. Returns when it has ended. May switch strands.
       def finish(seconds)
         signal(:TERM)
         Machine.current.timeout(seconds) { wait }

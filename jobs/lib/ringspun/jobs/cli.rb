@@ -5,6 +5,7 @@ require_relative "cli/arguments"
 require_relative "cli/commands"
 require_relative "cli/file"
 require_relative "cli/program"
+require_relative "cli/schedules"
 require_relative "launcher/supervisor"
 require_relative "launcher/worker_process"
 
@@ -71,13 +72,22 @@ module Ringspun
       # The file is read before the program is loaded, for the program may change its settings.
       def settle(arguments)
         ENV["RACK_ENV"] = arguments.environment if arguments.environment
-        environment = arguments.environment || ENV.values_at("APP_ENV", "RAILS_ENV", "RACK_ENV").compact.first || "development"
+        Home.loaded(nil)
+        environment = arguments.environment || Home.section
         file = File.new(arguments.file, environment)
+        @file = -> { File.new(file.path || arguments.file, environment) }
         Jobs.configure { |config| config.update(file.settings) }
+        @schedule = Jobs.config.cron
         program = arguments.program || file.program
         # A command needs the program only because that may configure the storage.
         Program.new(program, environment).load if !arguments.command || program || Program.rails?
-        Jobs.configure { |config| config.update(arguments.settings).check }
+        Jobs.configure { |config| config.update(settings_of(arguments)).check }
+      end
+
+      # Whoever types a path means one in the current folder.
+      def settings_of(arguments)
+        settings = arguments.settings
+        settings.key?("storage") ? { **settings, "storage" => Storage.located(settings["storage"], Dir.pwd) } : settings
       end
 
       def carry_out(arguments)
@@ -105,11 +115,15 @@ module Ringspun
       # Makes the storage here, where an error in its settings is printed in one line.
       def serve(config, log)
         storage = Jobs.storage
-        return WorkerProcess.new(config, log).run ? SUCCESS : FAILURE if config.processes == 1
+        Jobs.introduce(storage, also_named: false) # the line of a worker that is ready has it in any case
+        config.cron_entries
+        Schedules.tell_of_unread(config, log)
+        reload = Schedules.new(config, @schedule, @file) unless @input.tty?
+        return WorkerProcess.new(config, log, reload:).run ? SUCCESS : FAILURE if config.processes == 1
         raise ConfigError, "processes must be 1 where the storage is in the memory of one process" unless storage.shared?
 
         Process.warmup
-        Supervisor.new(config, log).run ? SUCCESS : FAILURE
+        Supervisor.new(config, log, reload:).run ? SUCCESS : FAILURE
       end
     end
   end

@@ -11,9 +11,11 @@ module Ringspun
     class Config
       # In seconds.
       DAY = 86_400
+      # What a check returns for a value that takes a setting back.
+      Unset = Object.new
       STRATEGIES = %i[group_commit single named_pool pool].freeze
       ANSWERS = %i[raise return].freeze
-      private_constant :DAY, :STRATEGIES, :ANSWERS
+      private_constant :DAY, :Unset, :STRATEGIES, :ANSWERS
 
       # The events in the life of a worker, see {#on}.
       LIFECYCLE = %i[startup heartbeat beat quiet shutdown exit].freeze
@@ -43,14 +45,15 @@ module Ringspun
           define_method(:"#{name}=") do |value|
             kept = check.call(value, public_send(name))
             raise ConfigError, "#{name} must be #{expected}, got #{value.inspect}" if kept.nil?
+            next (remove_instance_variable(variable) if given?(name)) if kept.equal?(Unset)
 
             instance_variable_set(variable, kept)
           end
         end
 
-        def seconds(name, default)
-          setting(name, default, "a positive number of seconds") do |value|
-            Seconds.of(value).then { |span| span if span&.positive? }
+        def seconds(name, default, zero: false)
+          setting(name, default, zero ? "a number of seconds, 0 or more" : "a positive number of seconds") do |value|
+            Seconds.of(value).then { |span| span if span && (span.positive? || (zero && span.zero?)) }
           end
         end
 
@@ -157,9 +160,12 @@ module Ringspun
       #   @return [Numeric] seconds for which there is a history of what has happened to a job, see {Storage#history}; 0: there
       #     is none
       #   @since 0.1.0
-      setting(:history, DAY, "a number of seconds, 0 or more") do |value|
-        Seconds.of(value).then { |span| span unless span.nil? || span.negative? }
-      end
+      seconds(:history, DAY, zero: true)
+      # @!attribute [rw] keep_done
+      #   @return [Numeric] seconds for which a storage with tables keeps jobs that are done, so that pages show them, see
+      #     {Storage#done}; 0: not at all
+      #   @since 0.1.0
+      seconds(:keep_done, 0, zero: true)
       # @!attribute [rw] lease
       #   @return [Numeric] seconds without a heartbeat after which others take over what a process had in flight
       #   @since 0.1.0
@@ -264,8 +270,8 @@ module Ringspun
         nil
       end
 
-      # Who hears of each run that fails, also where the job is tried again: such as a service that collects errors. Called in the
-      # job's strand with the error, the job and a context, and may wait. What it raises is logged.
+      # Handlers hear of each run that fails, also where the job is tried again: such as a service that collects errors. They are
+      # called in the job's strand with the error, the job and a context, and may wait. What they raise is logged.
       #
       #   config.error_handlers << ->(error, job, context) { Reporter.report(error, job["class"], context[:outcome]) }
       #
@@ -288,12 +294,24 @@ module Ringspun
       # @since 0.1.0
       def server_middleware = @server_middleware ||= Chain.new
 
+      # For a framework that has a log of its own: where {#tell} says it unless a {#logger} is set.
+      #
+      # @return [#call] which returns a Logger, or nil
+      # @api private
+      attr_writer :listener
+
       # Says something to a program that may be no worker: in its log, or on the standard error.
       #
-      # @param level [Symbol] :warn or :error
+      # @param level [Symbol] :info, :warn or :error
       # @param text [String]
+      # @param aloud [Boolean] whether it is said also where there is no log
       # @api private
-      def tell(level, text) = logger ? logger.public_send(level, text) : Kernel.warn(text)
+      def tell(level, text, aloud: true)
+        log = logger || @listener&.call
+        if log then log.public_send(level, text)
+        elsif aloud then Kernel.warn(text)
+        end
+      end
 
       def default_of(name, default)
         block = @presets && @presets[name]
@@ -320,7 +338,7 @@ module Ringspun
 
       # Every worker serves the quarantine, and runs its jobs in other processes.
       def self.names_of(setting, names)
-        names = names.map { |name| name.is_a?(Symbol) ? name.name : name }
+        names = names.map { |name| Wire.utf8(name) || name }
         wrong = names.reject { |name| Wire.queue?(name) }.map(&:inspect)
         raise ConfigError, "#{setting} has #{wrong.first}, which is no name of a queue that programs may have" if wrong.any?
 
@@ -351,6 +369,8 @@ module Ringspun
       # @raise [ConfigError] which names an unknown setting, or a wrong value
       # @since 0.1.0
       def update(values)
+        raise ConfigError, "settings must be a Hash of names and values, got #{values.inspect[0, 100]}" unless values.is_a?(Hash)
+
         values.each do |name, value|
           unless Config.settings.key?(name.to_sym)
             raise ConfigError, "there is no setting #{name}; there are #{Config.settings.keys.join(", ")}"

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "enqueuer/attendance"
 require_relative "enqueuer/delivery"
 require_relative "enqueuer/batch"
 require_relative "enqueuer/strands"
@@ -59,7 +60,8 @@ module Ringspun
 
         @storage = storage
         @strategy = strategy
-        @way = kind.new(Delivery.new(storage), pool_size: pool_size, pool_timeout: [seconds, 0].max)
+        @delivery = Delivery.new(storage)
+        @way = kind.new(@delivery, pool_size: pool_size, pool_timeout: [seconds, 0].max)
         @probe = Thread::Mutex.new
         @closed = false
       end
@@ -119,6 +121,20 @@ module Ringspun
       # @return [Boolean]
       # @since 0.1.0
       def closed? = @closed
+
+      # Has it said, once in a process, that jobs wait and no worker runs.
+      #
+      # @yieldparam text [String]
+      # @return [nil]
+      # @api private
+      def attend(&)
+        @delivery.attendance = Attendance.new(@storage, &)
+        nil
+      end
+
+      # @return [Attendance, nil]
+      # @api private
+      def attendance = @delivery.attendance
 
       private
 

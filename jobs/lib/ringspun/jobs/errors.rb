@@ -31,10 +31,14 @@ module Ringspun
     # The storage has refused: it is out of memory or read-only, or a key has the wrong type.
     class StorageError < Error; end
 
+    # A job that acknowledges itself, see {Job#done!}, was taken away meanwhile, for the lease of its worker had run out: another
+    # one runs it, or will. Raised in the job's transaction, which so is rolled back.
+    class TakenAwayError < Error; end
+
     # No connection of the pool was free in time.
     class PoolTimeoutError < Error; end
 
-    # Of several jobs some are stored and some are not.
+    # Some of several jobs are stored and some are not.
     class BulkError < Error
       # @return [Array<String, Error, nil>] for each job, in order, its jid; nil when its lock was held or a middleware has
       #   stopped it; or the error that kept it from being stored. Those that are missing at the end have not been tried.

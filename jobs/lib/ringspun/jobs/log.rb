@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "logger"
-require_relative "log/device"
 require_relative "log/lines"
 
 module Ringspun
@@ -34,17 +33,27 @@ module Ringspun
           super
           @lines = formatter if formatter.is_a?(Lines)
         end
+
+        # The file that it has, anew.
+        def reopen(*)
+          @device.reopen
+          @device.flush
+          self
+        end
       end
       private_constant :Front
 
       # @param path [String] a file; "-" is the standard output
       # @param format [String] "text" or "json"
       # @param level [String] the lowest that is logged: one of {LEVELS}
-      # @return [Logger] which writes the lines of many strands at once, see {Device}
+      # @return [Logger] which writes the lines of many strands at once, see {LogFile}
       # @raise [ConfigError] when the file cannot be opened
       # @since 0.1.0
       def self.open(path: "-", format: "text", level: "info")
-        Front.new(Device.new(path), format.to_s == "json" ? JSONLines.new : TextLines.new, level.to_s)
+        file = LogFile.new(path == "-" ? $stdout : path)
+        Front.new(file, format.to_s == "json" ? JSONLines.new : TextLines.new, level.to_s)
+      rescue UsageError => error
+        raise ConfigError, error.message
       end
 
       # @api private
@@ -95,7 +104,7 @@ module Ringspun
         return unless @logger.warn?
 
         fields = Lines.fields_of(job, seconds)
-        fields[:error] = error.class.name
+        fields[:error] = error.class.name || error.class.inspect
         fields[:message] = message_of(error)
         place = error.backtrace&.first
         fields[:at] = place if place
@@ -124,7 +133,7 @@ module Ringspun
       # @return [void]
       # @since 0.1.0
       def reopen
-        @front ? @front.device.reopen : (@logger.reopen if @logger.respond_to?(:reopen))
+        @logger.reopen if @logger.respond_to?(:reopen)
       rescue StandardError => error # a signal has asked for it, so nobody else hears
         event(:error, "the log stays as it is: #{error.message}")
       end
@@ -143,8 +152,10 @@ module Ringspun
       def surely
         yield
       rescue StandardError => error
-        warn "ringspun-jobs: a line of the log is lost: #{error.class}: #{Lines.utf8(error.message)}" unless @lost
+        return if @lost
+
         @lost = true
+        Warnings.tell("ringspun-jobs: a line of the log is lost: #{error.class}: #{Lines.utf8(error.message)}")
       end
 
       # An error's `message` may be the job's own code, and raise.

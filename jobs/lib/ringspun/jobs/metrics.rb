@@ -21,7 +21,7 @@ module Ringspun
       private_constant :FRESH_SECONDS
 
       # @param storage [Storage]
-      # @param latencies [Integer, nil] of so many queues, those with most jobs, it is read how long jobs wait; nil: of all
+      # @param latencies [Integer, nil] of how many queues, those with most jobs, it is read how long jobs wait; nil: of all
       # @return [Sample]
       # @api private
       def self.sample(storage, latencies: nil) = Sample.take(storage, latencies: latencies)

@@ -12,6 +12,7 @@ module Ringspun
     # - The settings of `config/ringspun-jobs.yml` and of `config.ringspun_jobs` hold; the latter win over the file, and
     #   `Ringspun::Jobs.configure` in an initializer over both.
     # - Active Job finds the adapter `:ringspun`.
+    # - Schedules of jobs that say no time zone have the application's.
     # - State that Rails keeps for a request or a job, such as a database connection, is kept by fiber. A thread of puma has a
     #   fiber of its own, so nothing changes there, see {Ringspun::Railtie}.
     #
@@ -34,10 +35,13 @@ module Ringspun
       end
 
       initializer "ringspun_jobs.settings", before: :load_config_initializers do |app|
+        Home.settle(app.root.to_s, ::Rails.env.to_s)
+        Jobs.config.listener = -> { ::Rails.logger } unless CLI.running?
         settings = app.config.ringspun_jobs.to_h
         # The executable has read the file before.
         settings = CLI.settings_in(app.root, ::Rails.env).merge(settings.transform_keys(&:to_s)) unless CLI.running?
         Jobs.configure { |config| config.update(settings) }
+        Jobs.config.preset(:cron_zone) { ::ActiveSupport::TimeZone[app.config.time_zone || "UTC"]&.tzinfo&.name }
       end
 
       initializer "ringspun_jobs.active_job" do

@@ -34,6 +34,8 @@ module Ringspun
   end
 end
 
+Ringspun::Jobs::Storage.keep_to_the_server("ringspun/jobs/sidekiq is loaded")
+
 require_relative "sidekiq/settings"
 require_relative "sidekiq/iterations"
 require_relative "sidekiq/client"

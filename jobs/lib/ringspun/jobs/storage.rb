@@ -8,7 +8,8 @@ module Ringspun
     # Every verb takes a batch, and does all or nothing for each of its members. Each takes `connection:`, a connection of the
     # caller's; in a storage that is a database, its open transaction then includes the verb. Without it the storage uses a
     # connection of its own. All verbs may switch strands, and strands and threads may share a storage. A `connection:` that is
-    # none of this storage's raises {UsageError}.
+    # none of this storage's raises {UsageError}, which says what to do. On a connection of the caller's {#ack} and {#fail} need
+    # an open transaction; a job that was taken away is an answer of theirs as ever, at which the caller rolls back.
     #
     # All verbs raise {UnavailableError} when nothing was done, and {StorageError} when the storage has refused. When an answer
     # was lost, a verb that can be done twice without harm is tried again; the others raise {UnknownOutcomeError}.
@@ -37,24 +38,27 @@ module Ringspun
       # Seconds between two calls of {#due}, at most, for other clients wake nobody.
       POLL_SECONDS = 4
 
-      # After so many seconds without a lease and without jobs a node is forgotten.
+      # Seconds without a lease and without jobs after which a node is forgotten.
       FORGET_SECONDS = 60
 
       # Seconds for which a job that waits in the quarantine counts for the limit of its queue, and a run at a node whose lease
       # has run out as well; unless {#recover} says otherwise.
       HOLD_SECONDS = 36
 
-      # For so many seconds a push with a lock can be sent again after a lost answer, and is not stored twice.
+      # An outage, see {#extend}, is no shorter: to fall behind for a moment is none.
+      OUTAGE_SECONDS = 1.0
+
+      # Seconds for which a push with a lock can be sent again after a lost answer, and is not stored twice.
       AGAIN_SECONDS = 60
 
-      # A result is kept for so many seconds at most, a year, whatever an {Ack} says.
+      # The most seconds for which a result is kept, a year, whatever an {Ack} says.
       RESULT_SECONDS_MAX = 366 * 86_400
 
-      # For so many seconds a job has a history, unless the settings say otherwise. It has so many events at most, the last ones.
+      # Seconds for which a job has a history, unless the settings say otherwise, and the most events in one, the last ones.
       HISTORY_SECONDS = 86_400
       EVENTS_MAX = 25
 
-      # For so many seconds dashboards show what was announced of a node.
+      # Seconds for which dashboards show what was announced of a node.
       SHOWN_SECONDS = 60
 
       # A job to be stored. It is not due before the time `at`, seconds since the epoch, or before `delay` seconds from now. With
@@ -82,8 +86,8 @@ module Ringspun
       # A job in flight that is done. `lock`: the unique lock that it held, which is released if its value is `jid`. `pushes`, an
       # Array of {Push}: jobs that are stored in the same step, so that either both happen or neither. `result`: JSON text that is
       # kept in that step too, for `keep_seconds`; nil of these: nothing is kept. `event`, an {Event} without time and node,
-      # goes into the job's history.
-      Ack = Struct.new(:queue, :token, :jid, :lock, :pushes, :result, :keep_seconds, :event)
+      # goes into the job's history. With `ran`, a {Ran}, a storage that can keeps the job among those that are done, see {#done}.
+      Ack = Struct.new(:queue, :token, :jid, :lock, :pushes, :result, :keep_seconds, :event, :ran)
 
       # A job in flight that goes elsewhere, as `new_entry`, or as it is without that. `to` is :retry or :schedule (both after
       # `delay` seconds), :dead, or :queue (to the front of the queue `new_queue`, or of the one it was fetched from). `lock` and
@@ -119,8 +123,8 @@ module Ringspun
       # and `histogram`, how many of them below each of {LIMITS_MS}: a Hash of indices and counts, with one more for the rest.
       Measure = Struct.new(:minute, :class_name, :processed, :failed, :milliseconds, :histogram) do
         # @param share [Float] 0.95 for the 95th percentile
-        # @return [Integer, nil] one of {LIMITS_MS}, below which so many of those that have not failed were; nil: there are none,
-        #   or it is above all of them
+        # @return [Integer, nil] one of {LIMITS_MS}, below which this share of those that have not failed were; nil: there are
+        #   none, or it is above all of them
         # @since 0.1.0
         def below(share)
           left = (histogram.each_value.sum * share).ceil
@@ -134,7 +138,7 @@ module Ringspun
       LIMITS_MS = [20, 30, 45, 65, 100, 150, 225, 335, 500, 750, 1100, 1700, 2500, 3800, 5750, 8500, 13_000, 20_000, 30_000,
                    45_000, 65_000, 100_000, 150_000, 225_000, 335_000].freeze
 
-      # So many classes have totals in {#measured}, and all others have theirs together, by this name.
+      # The most classes that have totals in {#measured}; all others have theirs together, by this name.
       CLASSES_MAX = 500
       OTHERS = "(others)"
 
@@ -151,6 +155,12 @@ module Ringspun
       # @return [Boolean] whether several processes can share it
       # @since 0.1.0
       def shared? = missing(:shared?)
+
+      # Says for people where it is, so that they see when two processes look at different places. Without a password.
+      #
+      # @return [String] in the form of the setting, where there is one
+      # @since 0.1.0
+      def identity = self.class.name.to_s
 
       # Closes the storage's own connections. It makes new ones when it is used again.
       #
@@ -174,8 +184,8 @@ module Ringspun
       # @!group Running them
 
       # Takes the oldest jobs of the first queue as long as it has some, then of the next, and so on. Passes over paused queues.
-      # Of a queue it takes those first that have the smallest priority, and the oldest of these. A job that goes back in front
-      # of a queue goes in front of those with its priority.
+      # The jobs of a queue with the smallest priority come first, and of these the oldest. A job that goes back in front of a
+      # queue goes in front of those with its priority.
       #
       # @param node [String]
       # @param queues [Array<String>]
@@ -265,8 +275,11 @@ module Ringspun
 
       # @!group Nodes
 
-      # Extends the leases of nodes to so many seconds from now, and registers those that are new. Call it before the first
+      # Extends the leases of nodes to the given seconds from now, and registers those that are new. Call it before the first
       # {#fetch}: a node that has jobs and no lease counts as one whose lease has run out.
+      #
+      # While nobody can reach the storage nobody can extend a lease. So when for longer than half a lease no call of this verb or
+      # of {#recover} has come, leases have not run out meanwhile, and those of before last for half their time at least.
       #
       # @param nodes [Array<String>]
       # @param seconds [Numeric]
@@ -381,17 +394,19 @@ module Ringspun
       # Reads jobs of a queue.
       #
       # @param from [Integer] 0 is the one that is fetched next
+      # @param from_end [Boolean] 0 is the one that is fetched last, and those before it follow
       # @return [Array<Stored>]
       # @since 0.1.0
-      def list(queue, from, count, connection: nil) = missing(:list)
+      def list(queue, from, count, from_end: false, connection: nil) = missing(:list)
 
       # Reads jobs of a set.
       #
       # @param set [Symbol] one of {SETS}
       # @param from [Integer] 0 is the earliest
+      # @param from_end [Boolean] 0 is the latest, and those before it follow
       # @return [Array<Stored>]
       # @since 0.1.0
-      def scan(set, from, count, connection: nil) = missing(:scan)
+      def scan(set, from, count, from_end: false, connection: nil) = missing(:scan)
 
       # Finds a job by its jid. Looks at all that is stored, in parts: see {#search}.
       #
@@ -426,12 +441,14 @@ module Ringspun
       # @param jid [String, nil]
       # @param tag [String, nil]
       # @param text [String, nil] a part of a value or of a key in the arguments
-      # @param count [Integer] to look at about so many
+      # @param queue [String, nil] where it waits or was fetched; in a set, the queue that it names
+      # @param count [Integer] about how many jobs to look at
       # @param cursor [String, nil] of a page with the same conditions
       # @return [Page]
       # @raise [ArgumentError] there is no such place, or that is no cursor
       # @since 0.1.0
-      def search(places: nil, job_class: nil, jid: nil, tag: nil, text: nil, count: 1000, cursor: nil, connection: nil)
+      def search(places: nil, job_class: nil, jid: nil, tag: nil, text: nil, queue: nil, count: 1000, cursor: nil,
+                 connection: nil)
         missing(:search)
       end
 
@@ -545,13 +562,28 @@ module Ringspun
       private
 
       def missing(verb) = raise(NotImplementedError, "#{self.class} has no #{verb}")
+
+      # @param queue [String, Symbol] as callers name one
+      # @return [String]
+      # @raise [UsageError]
+      def queue_named(queue)
+        raise UsageError, "#{queue.inspect} is a set and no queue; scan lists it" if SETS.include?(queue)
+
+        name = queue.is_a?(Symbol) ? queue.name : queue
+        name.is_a?(String) && !name.empty? ? name : raise(UsageError, "a queue must be named by a String, got #{queue.inspect}")
+      end
     end
   end
 end
 
+require_relative "storage/done"
+require_relative "storage/upkeep"
+require_relative "storage/crons"
 require_relative "storage/registry"
+require_relative "storage/choice"
 require_relative "storage/searching"
 require_relative "storage/served"
 require_relative "storage/redis"
 require_relative "storage/memory"
+require_relative "storage/sqlite/offer"
 require_relative "storage/setting"

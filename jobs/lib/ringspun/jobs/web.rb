@@ -10,6 +10,7 @@ require_relative "web/assets"
 require_relative "web/job_text"
 require_relative "web/searched"
 require_relative "web/place"
+require_relative "web/filter"
 require_relative "web/sampler"
 require_relative "web/shared"
 require_relative "web/chart"
@@ -19,8 +20,13 @@ require_relative "web/pages/queues"
 require_relative "web/pages/listing"
 require_relative "web/pages/busy"
 require_relative "web/pages/processes"
+require_relative "web/pages/schedule"
 require_relative "web/pages/job_page"
 require_relative "web/pages/search_page"
+require_relative "web/pages/done_table"
+require_relative "web/pages/done_page"
+require_relative "web/pages/classes"
+require_relative "web/pages/class_page"
 require_relative "web/pages/trouble"
 require_relative "web/actions"
 require_relative "web/server"
@@ -44,14 +50,15 @@ module Ringspun
         "cross-origin-opener-policy" => "same-origin", "cross-origin-resource-policy" => "same-origin"
       }.freeze
 
-      # After so many seconds a browser asks again for a page that the storage was away for.
+      # Seconds after which a browser asks again for a page that the storage was away for.
       AGAIN_SECONDS = 5
 
       HTML = "text/html; charset=utf-8"
 
       # The pages that need to know nothing else.
       PAGES = { "/" => Dashboard, "/queues" => Queues, "/busy" => Busy, "/processes" => Processes, "/job" => JobPage,
-                "/search" => SearchPage }.freeze
+                "/cron" => Schedule, "/search" => SearchPage, "/done" => DonePage, "/classes" => Classes,
+                "/class" => ClassPage }.freeze
       private_constant :AGAIN_SECONDS, :HTML, :PAGES
 
       # Says who may see the pages of every {Web} that is not told otherwise.
@@ -85,8 +92,8 @@ module Ringspun
       # @param authenticate [#call, :outside, nil] as the block of {.authenticate}; :outside: something in front of the pages says
       #   who may see them; nil: the block of {.authenticate}
       # @param storage [Storage, nil] nil: that of the settings
-      # @raise [ConfigError] nobody says who may see them, and this is neither development nor test, by APP_ENV, RAILS_ENV and
-      #   RACK_ENV
+      # @raise [ConfigError] nobody says who may see them, and this is neither development nor test: by Rails, or else by APP_ENV,
+      #   RAILS_ENV and RACK_ENV
       # @since 0.1.0
       def initialize(authenticate: nil, storage: nil)
         @admission = Admission.new(authenticate || Web.check)
@@ -126,7 +133,12 @@ module Ringspun
       end
 
       def dispatch(request)
-        view = View.new(request, storage, @sampler, Forgery.new(request), @shared)
+        kept = begin
+          storage
+        rescue Error => error
+          return plain(503, "The storage cannot be used: #{error.message}")
+        end
+        view = View.new(request, kept, @sampler, Forgery.new(request), @shared)
         case request.verb
         when "GET", "HEAD" then show(view)
         when "POST" then press(view)
@@ -174,6 +186,8 @@ module Ringspun
 
         pairs = query.map { |name, value| "#{name}=#{Request.encode(value)}" }
         [303, { **common, "location" => "#{view.request.base}#{path}?#{pairs.join("&")}" }, []]
+      rescue ConfigError, InvalidJobError => error
+        page(view, Trouble.new(view, 409, "Nothing was done", error.message))
       end
 
       def away(view, error)

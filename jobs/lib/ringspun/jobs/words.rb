@@ -9,6 +9,9 @@ module Ringspun
       # Seconds in each unit. A duration of less than two of them is written in the next one.
       UNITS = [[86_400, "d"], [3600, "h"], [60, "min"]].freeze
 
+      # Said of a class where one of ours is needed.
+      OF_ACTIVE_JOB = "is one of Active Job: enqueue its jobs by perform_later"
+
       module_function
 
       # @param value [Integer]

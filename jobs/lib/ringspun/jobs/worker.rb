@@ -48,7 +48,7 @@ module Ringspun
         end
       end
 
-      # For so many seconds a worker that was asked announces what its jobs wait for.
+      # Seconds for which a worker that was asked announces what its jobs wait for.
       WAITS_SECONDS = Announcement::WAITS_SECONDS
 
       # Asks a worker to announce each second, for {WAITS_SECONDS}, what its jobs wait for: "waits" in {Storage#nodes}, by the
@@ -79,6 +79,9 @@ module Ringspun
       # @since 0.1.0
       def initialize(config, storage:, node: Worker.new_node, logger: nil, beats: true, quarantine: nil, random: Random)
         config.check
+        raise ConfigError, "a worker needs a storage, such as Ringspun::Jobs.storage, got nil" if storage.nil?
+        raise ConfigError, "logger must be a Logger, got #{logger.inspect}" unless logger.nil? || logger.respond_to?(:info)
+
         @node = node
         @control = Control.new
         @queue_order = QueueOrder.new(config.queues, random: random)
@@ -88,7 +91,8 @@ module Ringspun
                                          queue_order: @queue_order, runs: @runs, control: @control))
       end
 
-      # Runs jobs until the worker is stopped and its jobs have ended. Inside {Ringspun.run} it uses the same machine.
+      # Runs jobs until the worker is stopped and its jobs have ended. Inside {Ringspun.run} it uses the same machine. Strands
+      # that jobs have spun on the machine, and not in a scope of their own, have the rest of {Config#timeout} to end as well.
       #
       # May switch strands.
       #
@@ -99,7 +103,7 @@ module Ringspun
         raise UsageError, "a worker runs once; make another one" if @begun
 
         @begun = true
-        Worker.__send__(:registered, self) { Ringspun.run { |machine| @manager.run(machine) } } unless @control.stopped?
+        Worker.__send__(:registered, self) { Ringspun.run { |machine| run_to_the_end(machine) } } unless @control.stopped?
         nil
       end
 
@@ -165,6 +169,13 @@ module Ringspun
         nil
       end
 
+      # Takes the entries that {Config#cron} and {Jobs.cron} have by now, and pushes what is due. Without that it does so within
+      # some seconds. Never waits; may be called from other threads and from signal handlers.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def look_at_schedule = @control.order { @manager.look_at_schedule }
+
       # @return [Array<String>] the queues that it serves
       # @since 0.1.0
       def queues = @queue_order.names
@@ -185,6 +196,22 @@ module Ringspun
       #
       # @api private
       def abandon = @manager.abandon
+
+      private
+
+      # What jobs have spun belongs to a run of its own, which would wait for it without an end.
+      def run_to_the_end(machine)
+        machine.scope do |scope|
+          Ringspun.run do
+            @manager.run(machine)
+            scope.spin do
+              @manager.wait_for_what_is_left
+              scope.cancel
+            end
+          end
+          scope.cancel
+        end
+      end
     end
 
     class << self
@@ -219,6 +246,7 @@ require_relative "worker/measures"
 require_relative "worker/messages"
 require_relative "worker/orphans"
 require_relative "worker/outcome"
+require_relative "worker/own_ack"
 require_relative "worker/parts"
 require_relative "worker/performer"
 require_relative "worker/poller"
@@ -230,4 +258,5 @@ require_relative "worker/retrying"
 require_relative "worker/run"
 require_relative "worker/runs"
 require_relative "worker/setup"
+require_relative "worker/ticker"
 require_relative "worker/unserved"

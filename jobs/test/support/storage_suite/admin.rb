@@ -49,6 +49,25 @@ module StorageSuite
       assert_raises(ArgumentError) { storage.scan(:other, 0, 1) }
     end
 
+    def test_lists_a_queue_from_its_end
+      push(*("a".."c"))
+      { "f" => -1, "l" => 1 }.each do |jid, priority|
+        text = JSON.generate("class" => "Work", "args" => [], "jid" => jid, "ringspun_priority" => priority)
+        storage.push([Storage::Push.new(queue: "default", entry: text, jid: jid, priority: priority)])
+      end
+      assert_equal [%w[l c], %w[b a f], %w[f], []],
+                   [[0, 2], [2, 10], [4, 1], [5, 2]].map { |page| jids(storage.list("default", *page, from_end: true)) }
+      assert_equal %w[f a b c l], jids(list("default"))
+      assert_empty storage.list("nowhere", 0, 10, from_end: true)
+    end
+
+    def test_lists_a_set_from_its_end
+      %w[c a b].each_with_index { |jid, index| push(jid, at: 100.5 + index) }
+      assert_equal [%w[b a], %w[c], []],
+                   [[0, 2], [2, 5], [3, 5]].map { |page| jids(storage.scan(:schedule, *page, from_end: true)) }
+      assert_equal [102.5], storage.scan(:schedule, 0, 1, from_end: true).map(&:at)
+    end
+
     def test_removes
       push("a", "b", "a")
       push("c", at: 5)
@@ -154,6 +173,21 @@ module StorageSuite
       assert_equal [%w[one x::y], %w[b]], [storage.paused, jids(fetch(queues: %w[one two]))]
       storage.resume("one")
       assert_equal [%w[x::y], %w[a]], [storage.paused, jids(fetch(queues: %w[one two]))]
+    end
+
+    def test_the_queue_may_be_a_symbol
+      push("a", queue: "one")
+      storage.pause(:one)
+      assert_equal [%w[one], %w[a]], [storage.paused, jids(storage.list(:one, 0, 9))]
+      storage.resume(:one)
+      assert_empty storage.paused
+      [nil, "", 5].each do |queue|
+        %i[pause resume].each do |verb|
+          error = assert_raises(Ringspun::UsageError, queue.inspect) { storage.public_send(verb, queue) }
+          assert_equal "a queue must be named by a String, got #{queue.inspect}", error.message
+        end
+      end
+      assert_empty storage.paused
     end
 
     def test_counts_of_all_kinds_add_up

@@ -22,6 +22,19 @@ module StorageSuite
       assert_equal [true, false], [told?, told?]
     end
 
+    # Another program may write any bytes, and all others wait behind such a job.
+    def test_a_job_whose_queue_is_no_text_holds_up_no_other
+      entries = ["\xff", "backup::\xff", "good"].map { |queue| entry("a").sub('"default"', %("#{queue}")) }
+      storage.restore(:schedule, entries.map { |one| Storage::Stored.new(nil, one, 1.0) })
+      storage.due(9)
+      stats = storage.stats
+      queues = stats[:queues].select { |_, size| size.positive? }.transform_keys { |name| name.dup.force_encoding("UTF-8") }
+      assert_equal [{ "\xff" => 1, "good" => 1 }, 0, 1], [queues, *stats.values_at(:scheduled, :dead)]
+      storage.restore(:dead, [Storage::Stored.new(nil, entries.first, 5.0)])
+      storage.retry_now(:dead, storage.scan(:dead, 0, 9).map(&:token))
+      assert_equal 2, storage.list("\xff", 0, 9).size
+    end
+
     # A poll comes before that.
     def test_what_is_due_later_wakes_nobody
       push("a", delay: 60)

@@ -254,6 +254,18 @@ module StorageSuite
       assert_equal [measure.new(nil, "A|p", 1, 1, 0, {}), measure.new(nil, "B", 7, 2, 85, { 0 => 3, 25 => 2 })], storage.measured
     end
 
+    def test_measures_of_the_last_minutes
+      measure = Ringspun::Jobs::Storage::Measure
+      now = (storage.time / 60).to_i
+      assert_empty storage.measured_minutes("B")
+      2.times { storage.measure([measure.new(now - 1, "B", 3, 1, 40, { 0 => 1, 25 => 1 }), measure.new(now, "A", 1, 1, 0, {})]) }
+      storage.measure([measure.new(now - 61, "B", 1, 0, 5, { 0 => 1 }), measure.new(now - 30, "B", 1, 0, 5, { 0 => 1 })])
+      b = [measure.new(now - 30, "B", 1, 0, 5, { 0 => 1 }), measure.new(now - 1, "B", 6, 2, 80, { 0 => 2, 25 => 2 })]
+      assert_equal [b, b.last(1), []],
+                   [storage.measured_minutes("B"), storage.measured_minutes("B", 20), storage.measured_minutes("B", 0)]
+      assert_equal [measure.new(now, "A", 2, 2, 0, {})], storage.measured_minutes("A", 1000)
+    end
+
     # Anybody may make up names of classes.
     def test_only_so_many_classes_have_totals
       many = Array.new(Ringspun::Jobs::Storage::CLASSES_MAX + 5) do |number|

@@ -39,6 +39,8 @@ module StorageSuite
       assert_in_delta storage.time + 1000, found["a"].at, 60
       assert_equal [e.token, e.entry], [found["e"].token, found["e"].entry]
       assert_nil storage.find("nowhere")
+      assert_nil storage.find(nil), "no condition would be met by any job"
+      assert_nil storage.find(5)
       tokens = found.transform_values(&:token)
       assert_equal [[true]] * 3, [storage.remove(:schedule, [tokens["a"]]), storage.remove("x::y", [tokens["b"]]),
                                   storage.retry_now(:dead, [tokens["d"]])]
@@ -52,6 +54,8 @@ module StorageSuite
                  [:schedule, :retry] => %w[a c], [] => [], ["nowhere"] => [], [:queue, "default"] => %w[b f] }
       places.each { |some, expected| assert_equal expected, found(places: some).sort, some.inspect }
       assert_raises(ArgumentError) { storage.search(places: [:other]) }
+      assert_equal [%w[d], %w[f]], [found(places: :dead), found(places: "default")]
+      assert_match(/text: must be a String/, assert_raises(Ringspun::UsageError) { storage.search(text: /a/) }.message)
     end
 
     def test_searches_for_what_all_conditions_meet
@@ -68,6 +72,36 @@ module StorageSuite
         assert_equal expected, found(**conditions).sort, conditions.inspect
       end
       assert_equal 4, pages.first.size
+    end
+
+    # In a queue it counts where it waits, in a set what it names.
+    def test_searches_in_a_queue
+      everywhere
+      storage.push([Storage::Push.new(queue: "x::y", entry: "no job")])
+      storage.push([Storage::Push.new(queue: "x::y", entry: entry("g", queue: "default"))])
+      bare = JSON.generate("class" => "Work", "args" => [], "jid" => "h")
+      storage.restore(:dead, [Storage::Stored.new(nil, bare, 5), Storage::Stored.new(nil, entry("i", queue: "x::y"), 6)])
+      assert_equal %w[a c d e f h], found(queue: "default").sort
+      all = pages(queue: "x::y").first
+      assert_equal [["no job", entry("b", queue: "x::y"), entry("g"), entry("i", queue: "x::y")].sort, []],
+                   [entries(all).sort, found(queue: "nowhere")]
+      assert_equal %w[d h], found(queue: "default", places: [:dead]).sort
+      assert_equal [%w[b i], %w[b g i]], [found(queue: "x::y", jid: "b") | found(queue: "x::y", jid: "i"),
+                                          found(queue: "x::y", job_class: "Work").sort]
+    end
+
+    def test_searches_in_a_queue_whose_name_is_no_text
+      storage.push(%w[a b].map { |jid| Storage::Push.new(queue: "\xff", entry: entry(jid), jid: jid) })
+      pages = [storage.search(places: ["\xff"], count: 1)]
+      pages << storage.search(places: ["\xff"], count: 1, cursor: pages.last.cursor) while pages.last.cursor
+      assert_equal %w[a b], jids(pages.flat_map(&:found)).sort
+      assert_equal ["\xff"] * 2, %w[a b].map { |jid| storage.find(jid).queue.dup.force_encoding(Encoding::UTF_8) }
+    end
+
+    def test_searches_for_a_number
+      everywhere
+      storage.push([Storage::Push.new(queue: "default", entry: entry("n", args: [4711]), jid: "n")])
+      assert_equal %w[n], found(text: 4711)
     end
 
     def test_searches_for_what_is_no_text

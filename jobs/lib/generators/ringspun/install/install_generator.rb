@@ -29,6 +29,15 @@ module Ringspun
       # @api private
       def settings = template("ringspun-jobs.yml", "config/ringspun-jobs.yml", skip: true)
 
+      # The folder of the settings' file, also in the next clone of the application.
+      #
+      # @api private
+      def folder
+        return if Ringspun::Jobs::Storage.kept_to_the_server? || Dir.exist?(File.join(destination_root, "storage"))
+
+        create_file("storage/.keep", "")
+      end
+
       # A new application has a bin/jobs for Solid Queue.
       #
       # @api private

@@ -14,6 +14,8 @@ module Ringspun
         NAME = "Sidekiq::ActiveJob::Wrapper"
         # Until version 7 of Sidekiq.
         OLD_NAME = "ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper"
+        # Among the data of a job that is run, and never on the wire.
+        OF_WORKER = "ringspun_wrapper"
 
         # Templates that are kept, one for each class, queue and priority or options. There are few, unless queues are named after
         # something.
@@ -68,7 +70,7 @@ module Ringspun
             raise UnknownClassError, "#{name.inspect[0, 100]} is no class of Active Job in this program"
           end
 
-          ::ActiveJob::Base.execute(data.merge("provider_job_id" => jid))
+          ::ActiveJob::Base.execute(data.merge("provider_job_id" => jid, OF_WORKER => self))
         end
       end
       private_constant :Wrapper

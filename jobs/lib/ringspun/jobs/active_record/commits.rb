@@ -48,6 +48,26 @@ module Ringspun
             true
           end
 
+          # @param enqueuer [#push_all]
+          # @return [Object, nil] the connection of a transaction that is open on the database where its jobs are kept. It may
+          #   be one that nothing joins, such as that of a test: it has the lock of that database all the same
+          def open_transaction(enqueuer)
+            storage = keeper(enqueuer) or return
+            ::ActiveRecord::Base.connection_handler.each_connection_pool do |pool|
+              connection = pool.active_connection
+              return connection if connection&.transaction_open? && storage.kept_by?(connection)
+            end
+            nil
+          end
+
+          # @param enqueuer [#push_all]
+          # @return [Object, nil] the same, where jobs that wait for the commit wait for no other transaction: they are part of it
+          def only_transaction(enqueuer)
+            storage = keeper(enqueuer) or return
+            one, *others = ::ActiveRecord.all_open_transactions
+            one.connection if one && others.empty? && storage.kept_by?(one.connection)
+          end
+
           # Notes a job that somebody else enqueues after the commit.
           #
           # @param name [String] of its class
@@ -117,6 +137,12 @@ module Ringspun
           def log(text) = Jobs.config.tell(:error, text)
 
           private
+
+          # @return [Storage, nil] nil: the program's transactions are elsewhere
+          def keeper(enqueuer)
+            storage = enqueuer.storage if enqueuer.respond_to?(:storage)
+            storage if storage.respond_to?(:kept_by?)
+          end
 
           def of(transaction) = @groups[transaction.connection].to_a.select { |group| group.transactions.include?(transaction) }
 

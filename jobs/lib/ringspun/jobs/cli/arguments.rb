@@ -33,6 +33,7 @@ module Ringspun
                         cancelled and go back to their queues; a third time: it ends at once
             TSTP        no more jobs are fetched
             USR2        the log file is opened anew
+            HUP         the section cron of the configuration file is read again; not at a terminal, where it ends
             TTIN        prints what every strand waits for
 
           Exit status: 0 when it was told to end and has; 1 when something had to be killed, the storage has not done
@@ -70,12 +71,12 @@ module Ringspun
           @settings = {}
           @queues = []
           @options = {}
-          title, *@names = parser(Command::OPTIONS.keys - SHARED).parse(words)
+          title, *@names = parser(Command::OPTIONS.keys - SHARED).parse(words.map { |word| utf8(word) })
           @command = command_of(title) if title
           check_options unless @answer
           @answer = help if @answer == :help
         rescue OptionParser::ParseError => error
-          raise ConfigError, "#{error.message}; --help lists the options"
+          raise ConfigError, "#{error.message.tr("\n", " ")}; --help lists the options"
         end
 
         # @return [Hash{String => Object}] settings
@@ -89,6 +90,14 @@ module Ringspun
         def log_level = @settings["log_level"]
 
         private
+
+        # Where no LANG is set, as under cron, Ruby takes words with other letters for bytes.
+        def utf8(word)
+          text = word.encoding == Encoding::BINARY ? word.dup.force_encoding(Encoding::UTF_8) : word.encode(Encoding::UTF_8)
+          text.valid_encoding? ? text : raise(ConfigError, "a word of the command line is no UTF-8: #{text.inspect}")
+        rescue EncodingError
+          raise ConfigError, "a word of the command line is no text: #{word.inspect}"
+        end
 
         def command_of(title)
           Command.all.fetch(title) do

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "erb"
 require "yaml"
 require_relative "sidekiq_file"
 require_relative "values"
@@ -19,6 +18,9 @@ module Ringspun
         # @return [Hash{String => Object}]
         attr_reader :settings
 
+        # @return [String, nil] the whole path of the file that there was, by which it is read again
+        attr_reader :path
+
         # @return [String, nil] the program to load
         attr_reader :program
 
@@ -26,7 +28,8 @@ module Ringspun
         # @param environment [String]
         # @raise [ConfigError]
         def initialize(path, environment)
-          @path = path || PLACES.find { |place| ::File.exist?(place) }
+          @shown = path || PLACES.find { |place| ::File.exist?(place) }
+          @path = ::File.expand_path(@shown) if @shown
           @settings = @path ? settings_in(read, environment) : {}
           @program = @settings.delete("require")
         end
@@ -34,28 +37,29 @@ module Ringspun
         private
 
         def read
-          text = ERB.new(::File.read(@path), trim_mode: "-").result
-          content = YAML.safe_load(text, permitted_classes: [Symbol], aliases: true, filename: @path) || {}
+          text = Cron::Definitions.text_of(@path, @shown)
+          content = YAML.safe_load(text, permitted_classes: [Symbol], aliases: true, filename: @shown) || {}
           refuse("must have names and values at its top") unless content.is_a?(Hash)
+          refuse_cron_twice(text)
 
-          SidekiqFile.named?(@path) ? SidekiqFile.translated(plain(content), @path) : plain(content)
+          content = Cron::Definitions.plain(content)
+          SidekiqFile.named?(@path) ? SidekiqFile.translated(content, @shown) : content
         rescue SystemCallError => error
           raise ConfigError, "the configuration file cannot be read: #{error.message}"
         rescue Psych::Exception => error
-          refuse("is no YAML: #{error.message}")
-        rescue StandardError, ScriptError => error
-          raise if error.is_a?(ConfigError)
-
-          refuse("has ERB that raises #{error.class}: #{error.message}")
+          refuse(Cron::Definitions.wrong_in_yaml(error))
         end
 
-        # Keys may be Symbols, as in Sidekiq's file: https://github.com/sidekiq/sidekiq/wiki/Advanced-Options
-        def plain(value)
-          case value
-          when Hash then value.to_h { |name, each| [name.to_s, plain(each)] }
-          when Array then value.map { |each| plain(each) }
-          when Symbol then value.to_s
-          else value
+        def refuse_cron_twice(text)
+          document = YAML.parse(text) # false: it is empty
+          root = document.root if document
+          return unless root.is_a?(Psych::Nodes::Mapping)
+
+          parts = [root, *root.children.grep(Psych::Nodes::Mapping)].flat_map { |part| part.children.each_slice(2).to_a }
+          parts.each do |name, value|
+            next unless name.is_a?(Psych::Nodes::Scalar) && name.value == "cron"
+
+            Cron::Definitions.twice(value)&.then { |twice| refuse("has #{twice} twice under cron; give one of them another name") }
           end
         end
 
@@ -65,8 +69,16 @@ module Ringspun
           general.each_key { |key| check(key, "") }
           values = general.merge(sections[environment] || {})
           values["queues"] = CLI.queues_of(values["queues"]) if values["queues"].is_a?(Array)
+          values["cron"] = Cron::Definitions.read(values["cron"], environment) if values["cron"].is_a?(String)
+          values["storage"] = Storage.located(values["storage"], folder) if values["storage"]
           values["strategy"] = values["strategy"].to_sym if values["strategy"].is_a?(String)
           values
+        end
+
+        # The program's: that of the file, or the one around it where that is a folder for configuration.
+        def folder
+          folder = ::File.dirname(@path)
+          ::File.basename(folder) == "config" ? ::File.dirname(folder) : folder
         end
 
         # An empty section can be recognised only by its name.
@@ -83,7 +95,7 @@ module Ringspun
           refuse("has an unknown setting #{where}#{name}; there are require, #{names.join(", ")}")
         end
 
-        def refuse(why) = raise(ConfigError, "#{@path} #{why.tr("\n", " ")}")
+        def refuse(why) = raise(ConfigError, "#{@shown} #{why.tr("\n", " ")}")
       end
       private_constant :File
 

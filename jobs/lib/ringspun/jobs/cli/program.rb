@@ -26,6 +26,7 @@ module Ringspun
         def load
           ENV["RAILS_ENV"] = ENV["RACK_ENV"] = @environment
           path = path_of_file
+          Home.loaded(path)
           path ? require(path) : require_library
           keep_state_of_strands
           refuse_half_rails

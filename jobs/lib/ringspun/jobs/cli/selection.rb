@@ -16,10 +16,18 @@ module Ringspun
         # @return [Symbol, String]
         # @raise [ConfigError]
         def self.place_of(word)
+          name = queue_of(word)
+          name == word ? SETS.fetch(word, word) : name
+        end
+
+        # @param word [String] "queue:NAME", or the name alone
+        # @return [String]
+        # @raise [ConfigError]
+        def self.queue_of(word)
           name = word.delete_prefix("queue:")
           raise ConfigError, "#{word.inspect} is no place; there are #{SETS.keys.join(", ")} and queue:NAME" if name.empty?
 
-          name == word ? SETS.fetch(word, word) : name
+          name
         end
 
         # @param place [Symbol, String]
@@ -32,9 +40,8 @@ module Ringspun
         def initialize(storage, place, options)
           @storage = storage
           @places = place && [place]
-          @queue = options[:queue]
           @jids = options[:jid]
-          @conditions = { job_class: options[:class], tag: options[:tag], text: options[:text] }
+          @conditions = { job_class: options[:class], tag: options[:tag], text: options[:text], queue: options[:queue] }
           @options = options
         end
 
@@ -61,8 +68,7 @@ module Ringspun
             cursor = nil
             loop do
               page = @storage.search(places: @places, **@conditions, jid: jid, cursor: cursor)
-              found = page.found.select { |one| in_queue?(one) }
-              yield found if found.any?
+              yield page.found if page.found.any?
               cursor = page.cursor or break
             end
           end
@@ -83,14 +89,6 @@ module Ringspun
           when Hash then value.any? { |name, each| name.include?(text) || text_in?(each, text) }
           else value.to_s.include?(text)
           end
-        end
-
-        def in_queue?(found)
-          return true unless @queue
-
-          @queue == (found.queue || Wire.parse(found.entry)["queue"] || "default")
-        rescue MalformedEntryError
-          false
         end
       end
       private_constant :Selection

@@ -8,8 +8,8 @@ module Ringspun
       #
       # @api private
       module SidekiqFile
-        # Keys of Sidekiq's that are settings of ours.
-        SAME = %w[require concurrency queues timeout tag labels].freeze
+        # Keys of Sidekiq's that are settings of ours, and of ours those that Sidekiq passes over.
+        SAME = %w[require concurrency queues timeout tag labels cron cron_zone].freeze
         OTHER = { "max_retries" => "retries", "dead_max_jobs" => "dead_max",
                   "dead_timeout_in_seconds" => "dead_seconds" }.freeze
 
@@ -26,7 +26,7 @@ module Ringspun
         # @return [Boolean] whether a file of that name is Sidekiq's
         def named?(path) = ::File.basename(path).match?(/\Asidekiq\b.*\.(yml|yaml)(\.erb)?\z/)
 
-        # A program that was written for so many threads has connections for as many.
+        # A program that was written for a number of threads has connections for as many.
         #
         # @param content [Hash{String => Object}]
         # @return [Hash{String => Object}] with settings of ours, and sections as they are there

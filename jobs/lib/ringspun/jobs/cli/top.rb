@@ -15,7 +15,7 @@ module Ringspun
         # Processes announce what they do only so often, and minutes are measured: no look in between would show more.
         WORK_SECONDS = 5
         QUIT = %w[q Q].freeze
-        # So many processes are asked for what they run: each may run a thousand jobs.
+        # The most processes that are asked for what they run: each may run a thousand jobs.
         NODES = 8
 
         def call(names)
@@ -83,7 +83,7 @@ module Ringspun
           @looked_at = now
         end
 
-        def report_of = Report.new(@history, @work, @measured, away: @away)
+        def report_of = Report.new(@history, @work, @measured, place: @storage.identity, away: @away)
       end
       private_constant :Top
     end

@@ -20,7 +20,7 @@ module Ringspun
         private
 
         def queue_of(word)
-          name, weight, *more = word.is_a?(Array) ? word : word.to_s.split(",", -1)
+          name, weight, *more = word.is_a?(String) || word.is_a?(Numeric) ? word.to_s.split(",", -1) : word
           weight = Integer(weight, exception: false) || 0 if weight
           wrong = !name.is_a?(String) || name.empty? || more.any? || weight&.<(1)
           raise ConfigError, "a queue must be NAME or NAME,WEIGHT (1 or more), got #{word.inspect}" if wrong

@@ -5,6 +5,14 @@ module Ringspun
     # A job's class with options, or just the class's name if only other programs have it. {Job::ClassMethods#set} and {Jobs.set}
     # make them.
     class BoundJob
+      # @return [Class, String]
+      # @api private
+      attr_reader :job_class
+
+      # @return [Hash{Symbol => Object}] the options beside those of the class
+      # @api private
+      attr_reader :given
+
       # @param job_class [Class, String]
       # @param options (see Job::ClassMethods#set)
       # @raise [InvalidJobError]
@@ -68,8 +76,14 @@ module Ringspun
       def connection = @given[:connection]
 
       def class_options
-        return Options::DEFAULTS if @job_class.is_a?(String) && !@job_class.empty?
+        if @job_class.is_a?(String) && !@job_class.empty?
+          return Options::DEFAULTS if Wire.utf8(@job_class)
+
+          raise InvalidJobError, "#{@job_class.inspect} is no name of a class"
+        end
         return @job_class.options if @job_class.is_a?(Class) && @job_class.respond_to?(:job_options)
+
+        raise InvalidJobError, "#{@job_class} #{Words::OF_ACTIVE_JOB}" if @job_class.respond_to?(:perform_later)
 
         hint = "; give its name, a String, if only others can run it" if @job_class.is_a?(Module)
         raise InvalidJobError, "#{@job_class.inspect} does not include Ringspun::Jobs::Job#{hint}"

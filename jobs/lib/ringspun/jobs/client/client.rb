@@ -6,13 +6,14 @@ module Ringspun
     #
     # @api private
     class Client
-      # At most so many jobs go in one call of the storage.
+      # The most jobs in one call of the storage.
       BULK = 1000
-      # And no more once they have so many bytes: other clients of the storage wait meanwhile.
+      # The bytes at which a call is full before that: other clients of the storage wait meanwhile.
       BULK_BYTES = 4 * 1024 * 1024
 
-      # A push that is to wait for the commit, if a transaction is open.
-      Later = Struct.new(:push) do
+      # A push that is to wait for the commit, if a transaction is open. Where Active Job says so, it also waits for the commit of
+      # a transaction that it could be part of.
+      Later = Struct.new(:push, :apart) do
         def entry = push.entry
       end
 
@@ -24,7 +25,8 @@ module Ringspun
       def self.store(enqueuer, pushes)
         answers = []
         in_batches(pushes) do |batch|
-          answers.concat((enqueuer || Jobs.enqueuer).push_all(batch, connection: nil))
+          enqueuer ||= Jobs.enqueuer
+          answers.concat(enqueuer.push_all(batch, connection: Jobs.commits.open_transaction(enqueuer)))
         rescue StandardError => error
           answers.concat(Array.new(batch.size, error))
         end
@@ -69,10 +71,14 @@ module Ringspun
       def push(template, arguments, at = nil, delay = nil, connection = nil, checked: false)
         push = new_push(template, arguments, at, delay, checked)
         return unless push
-        return push.jid if (template.after_commit || @after_commit) && !connection && waits?(template) && defer([push])
 
+        later = (template.after_commit || @after_commit) && !connection && waits?(template)
+        connection ||= only_transaction if later
+        return push.jid if later && !connection && defer([push])
+
+        connection ||= open_transaction
         jid = connection ? @enqueuer.push(push, connection: connection) : @enqueuer.push(push)
-        @unserved.see(push.queue)
+        @unserved.see(push.queue, connection)
         jid
       end
 
@@ -103,7 +109,7 @@ module Ringspun
         push = new_push(template, arguments, at, delay, checked)
         return push unless late || template.after_commit || @after_commit
 
-        push && (late || waits?(template)) ? Later.new(push) : push
+        push && (late || waits?(template)) ? Later.new(push, late) : push
       end
 
       # @param enqueuer [#push, #push_all, nil] nil: this one's
@@ -120,6 +126,13 @@ module Ringspun
         wanted.nil? ? @after_commit : wanted
       end
 
+      # @return [Object, nil] a connection of the caller's with an open transaction on the database where jobs are kept. Without
+      #   it the caller would wait for the end of that transaction, and so for himself.
+      def open_transaction = Jobs.commits&.open_transaction(@enqueuer)
+
+      # @return (see #open_transaction)
+      def only_transaction = Jobs.commits&.only_transaction(@enqueuer)
+
       # @return [Boolean] false: no transaction is open
       def defer(pushes)
         commits = Jobs.commits or
@@ -132,6 +145,7 @@ module Ringspun
       def stored(pushes, connection)
         return store_seen(pushes, connection) if pushes.all?(Storage::Push)
 
+        connection ||= only_transaction if pushes.none? { |push| push.is_a?(Later) && push.apart }
         waiting = connection ? [] : pushes.grep(Later).map(&:push)
         deferred = waiting.any? && defer(waiting)
         sent = pushes.filter_map { |push| push.is_a?(Later) ? (push.push unless deferred) : push }
@@ -151,9 +165,10 @@ module Ringspun
       end
 
       def store_seen(pushes, connection)
+        connection ||= open_transaction
         answers = @enqueuer.push_all(pushes, connection: connection)
         seen = nil # most often all have the same queue
-        pushes.each { |push| @unserved.see(seen = push.queue) unless push.queue.equal?(seen) }
+        pushes.each { |push| @unserved.see(seen = push.queue, connection) unless push.queue.equal?(seen) }
         answers
       end
 

@@ -19,6 +19,8 @@ module Ringspun
       # @return [Config]
       # @since 0.1.0
       def configure
+        raise ConfigError, "configure needs a block, which gets the settings" unless block_given?
+
         yield config
         close
         config
@@ -44,9 +46,9 @@ module Ringspun
       def enqueuer
         return @enqueuer if @enqueuer
 
-        target = storage
+        introduce(target = storage)
         options = { strategy: config.strategy, pool_size: config.pool_size, pool_timeout: config.pool_timeout }
-        build { @enqueuer ||= Enqueuer.new(target, **options) }
+        build { @enqueuer ||= attended(Enqueuer.new(target, **options)) }
       end
 
       # Waits until all jobs that are being enqueued are answered, and closes connections. They are made anew when they are next
@@ -64,10 +66,29 @@ module Ringspun
         @storage = nil
       end
 
-      # What knows of open transactions: `after(pushes, enqueuer)` stores the jobs once they are committed, or returns false when
-      # there is none.
+      # Says in the log where jobs are kept, once for each place; of one that nobody has named also where there is no log.
       #
-      # @return [#after, nil]
+      # @param storage [Storage]
+      # @param also_named [Boolean] whether it is said also of one that a setting has named
+      # @return [nil]
+      # @api private
+      def introduce(storage, also_named: true)
+        identity = storage.identity
+        first = build { @introduced != identity && (@introduced = identity) }
+        return unless first
+
+        unnamed = Storage.unnamed?(config)
+        return unless unnamed || also_named
+
+        config.tell(:info, "jobs are kept in #{identity}#{", for nothing says where" if unnamed}", aloud: unnamed)
+        nil
+      end
+
+      # What knows of open transactions: `after(pushes, enqueuer)` stores the jobs once they are committed, or returns false when
+      # there is none; `open_transaction(enqueuer)` is the connection of one that is open where the enqueuer stores, and
+      # `only_transaction(enqueuer)` the same where none is open elsewhere.
+      #
+      # @return [#after, #open_transaction, #only_transaction, nil]
       # @api private
       attr_accessor :commits
 
@@ -76,6 +97,12 @@ module Ringspun
       def own?(enqueuer) = enqueuer.equal?(@enqueuer)
 
       private
+
+      # In tests nobody runs a worker.
+      def attended(enqueuer)
+        enqueuer.attend { |text| config.tell(:warn, text) } if enqueuer.storage.shared? && !Home.test?
+        enqueuer
+      end
 
       def build(&)
         @building.synchronize(&)

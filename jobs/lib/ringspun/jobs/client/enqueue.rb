@@ -17,7 +17,7 @@ module Ringspun
         job.perform_async(*arguments)
       end
 
-      # Enqueues a job that is to run in so many seconds. May switch strands.
+      # Enqueues a job that is to run after some seconds. May switch strands.
       #
       # @param seconds [Numeric]
       # @param job_class (see .enqueue)
@@ -47,6 +47,10 @@ module Ringspun
       # @raise (see Job::ClassMethods#perform_bulk)
       # @since 0.1.0
       def enqueue_all(jobs, connection: nil)
+        unless jobs.is_a?(Enumerable) && !jobs.is_a?(Hash)
+          raise InvalidJobError, "enqueue_all takes an Array of Arrays, each a class and its arguments, got #{jobs.class}"
+        end
+
         bound = Hash.new { |all, job_class| all[job_class] = set(job_class) }.compare_by_identity
         client = self.client
         client.push_all(jobs, connection) do |job|

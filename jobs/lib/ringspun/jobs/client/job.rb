@@ -42,8 +42,8 @@ module Ringspun
         #   queue
         # @option values [Symbol, String] :unique_until what ends that earlier: :success, the default, :start, or only :expiry
         # @option values [Boolean] :after_commit whether a job waits for the commit of the transactions of Active Record that are
-        #   open when it is enqueued; it gets its jid at once. When one is rolled back, the job does not exist. The default is
-        #   {Config#after_commit}
+        #   open when it is enqueued; it gets its jid at once. When one is rolled back, the job does not exist. Where the only
+        #   one is on the database in which jobs are kept, the job is part of it. The default is {Config#after_commit}
         # @option values [Array<String>] :tags what dashboards show beside the job
         # @option values [Integer] :priority from -100 to 100: of the jobs of a queue those with the smallest one run first; the
         #   default is 0
@@ -101,7 +101,7 @@ module Ringspun
         # @since 0.1.0
         def perform_async(*arguments) = Jobs.client.push(job_template, arguments)
 
-        # Enqueues a job that is to run in so many seconds, by the storage's clock. May switch strands.
+        # Enqueues a job that is to run after some seconds, by the storage's clock. May switch strands.
         #
         # @param seconds [Numeric]
         # @param arguments (see #perform_async)
@@ -142,7 +142,8 @@ module Ringspun
         # @option options [Numeric] :in seconds, as {#perform_in}
         # @option options [Time, Numeric] :at as {#perform_at}
         # @option options [Object, nil] :connection one that the storage takes as `connection:`: the job is stored on it, at once,
-        #   alone and without a second attempt. In a storage that is a database, it is part of its open transaction
+        #   alone and without a second attempt. In a storage that is a database, it is part of the transaction that is open on
+        #   it. A storage says which ones it takes, and raises UsageError for all others
         # @return [BoundJob]
         # @raise [InvalidJobError] which names what is wrong
         # @since 0.1.0
@@ -164,7 +165,7 @@ module Ringspun
       # @since 0.1.0
       attr_reader :jid
 
-      # Ends this run; the job runs again after so many seconds, which does not count as a failure.
+      # Ends this run; the job runs again after the given seconds, which does not count as a failure.
       #
       # @param seconds [Numeric]
       # @return [void] never
@@ -186,12 +187,38 @@ module Ringspun
       # @raise [InvalidJobError]
       # @since 0.1.0
       def follow_with(job_class, *arguments)
+        raise UsageError, "what follows a job is said before done!" if @ringspun_run&.acknowledged?
+
         bound = job_class.is_a?(BoundJob) ? job_class : BoundJob.new(job_class)
         return bound.perform_async(*arguments) unless jid
 
         push = bound.push(Jobs.client, arguments, nil) or return
         (@ringspun_followers ||= []) << push
         push.jid
+      end
+
+      # Acknowledges this job in a transaction of its own: what it does there and that it is done are committed together, or
+      # neither is. So its effect happens once, whatever dies in between. What is to follow the job ({#follow_with}) is stored
+      # with that, and so is the end of its unique lock.
+      #
+      #   Account.transaction do
+      #     account.update!(balance: account.balance + amount)
+      #     done!(connection: Account.connection)
+      #   end
+      #
+      # When the transaction is rolled back, the job is in flight as before: an error that leaves `perform` is a failure as ever.
+      # When it is committed, the job is done, whatever `perform` raises or returns afterwards; that is logged, and what it
+      # returns is not kept. Where jobs that are done are kept, {Config#keep_done}, the time that it has taken ends here.
+      #
+      # Outside of a worker, where nothing is acknowledged, it does nothing. May switch strands.
+      #
+      # @param connection [Object] on which a transaction is open, and which the storage takes as `connection:`
+      # @return [nil]
+      # @raise [TakenAwayError] the job was taken away, and runs elsewhere: let it leave the transaction
+      # @raise [UsageError] the storage has no part in such a transaction; or none is open; or one with it is committed already
+      # @since 0.1.0
+      def done!(connection:)
+        @ringspun_own_ack&.call(@ringspun_run, connection)
       end
 
       # For the worker.
@@ -210,6 +237,24 @@ module Ringspun
       #
       # @api private
       attr_writer :jid
+
+      # For the worker: has the job acknowledge itself.
+      #
+      # @param own_ack [#call]
+      # @param run [Worker::Run]
+      # @api private
+      def acknowledge_by(own_ack, run)
+        @ringspun_own_ack = own_ack
+        @ringspun_run = run
+      end
+
+      # For Active Job: whether the job has called {#done!} and is not in flight any more, for that is committed or the job was
+      # taken away. May switch strands.
+      #
+      # @return [Boolean]
+      # @raise [UnavailableError]
+      # @api private
+      def ended? = @ringspun_own_ack&.ended?(@ringspun_run) == true
 
       # For the worker: from now on the job is {#cancelled?}.
       #

@@ -41,8 +41,8 @@ module Ringspun
       end
 
       def queue(name, value)
-        text = value.is_a?(Symbol) ? value.to_s : value
-        Wire.queue?(text) ? text.dup.freeze : refuse(name, value, "the name of a queue that programs may have")
+        text = utf8(value)
+        Wire.queue?(text) ? text.freeze : refuse(name, value, "the name of a queue that programs may have")
       end
 
       def retries(name, value)
@@ -86,12 +86,17 @@ module Ringspun
         known ? value : refuse(name, value, "an Integer from -#{PRIORITY_MAX} to #{PRIORITY_MAX}")
       end
 
-      def text(name, value) = value.is_a?(String) && !value.empty? ? value : refuse(name, value, "a String")
+      def text(name, value)
+        text = utf8(value) if value.is_a?(String) && !value.empty?
+        text || refuse(name, value, "a String, in UTF-8")
+      end
 
       def texts(name, value)
-        known = value.is_a?(Array) && value.all? { |each| each.is_a?(String) || each.is_a?(Symbol) }
-        known ? value.map { |each| each.to_s.freeze }.freeze : refuse(name, value, "an Array of Strings")
+        texts = value.map { |each| utf8(each)&.freeze } if value.is_a?(Array)
+        texts&.all? ? texts.freeze : refuse(name, value, "an Array of Strings, in UTF-8")
       end
+
+      def utf8(value) = Wire.utf8(value)
 
       # Which connections there are, only the storage knows.
       def connection(_name, value) = value

@@ -14,26 +14,32 @@ module Ringspun
 
         # @param enqueuer [#push] some are stand-ins without a storage
         # @return [Unserved] which all clients with that enqueuer have in common
-        def self.of(enqueuer) = @all[enqueuer] ||= new(enqueuer.respond_to?(:storage) && enqueuer.storage)
+        def self.of(enqueuer)
+          @all[enqueuer] ||= new(*(enqueuer.respond_to?(:storage) ? [enqueuer.storage, enqueuer.attendance] : nil))
+        end
 
-        def initialize(storage)
+        def initialize(storage = nil, attendance = nil)
           @storage = storage
+          @attendance = attendance
           @seen = {}
         end
 
         # Called when a job is stored. May switch strands.
         #
         # @param queue [String]
-        def see(queue)
-          look(queue) if @storage && !@seen.key?(queue) && @seen.size < QUEUES_MAX
+        # @param connection [Object, nil] on which it is: of a database others may have to wait until its transaction ends, and
+        #   elsewhere nothing else may have an answer before it
+        def see(queue, connection = nil)
+          look(queue, connection) if @storage && !@seen.key?(queue) && @seen.size < QUEUES_MAX
+          shielded { @attendance.look } if @attendance&.late?
         end
 
         private
 
         # In a shield: the job is stored, whoever cancels its caller now.
-        def look(queue)
+        def look(queue, connection)
           @seen[queue] = true
-          served = Machine.current? ? Ringspun.shield { ask } : ask
+          served = shielded { Served.new(@storage.nodes(connection: (connection if @storage.respond_to?(:kept_by?)))) }
           return if !served.any? || served.unserved([queue]).empty?
 
           Jobs.config.tell(:warn, "a job is stored for the queue #{queue}, which no worker serves")
@@ -41,7 +47,7 @@ module Ringspun
           nil # what the storage has against this is no matter of the job
         end
 
-        def ask = Served.new(@storage.nodes)
+        def shielded(&) = Machine.current? ? Ringspun.shield(&) : yield
       end
       private_constant :Unserved
     end

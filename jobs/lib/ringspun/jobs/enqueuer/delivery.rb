@@ -11,11 +11,14 @@ module Ringspun
       class Delivery
         # Seconds before each further attempt.
         PAUSES = [0.05, 0.2, 0.5].freeze
-        # No further attempt after so many seconds: the storage could have forgotten the first one when it arrives.
+        # Seconds after which there is no further attempt: the storage could have forgotten the first one when it arrives.
         KNOWN_SECONDS = Storage::AGAIN_SECONDS / 2
 
         # @return [Storage]
         attr_reader :storage
+
+        # @return [Attendance, nil]
+        attr_accessor :attendance
 
         def initialize(storage)
           @storage = storage
@@ -28,6 +31,7 @@ module Ringspun
         # @return [nil, Array<String, Exception, nil>, Exception] as {Storage#push}; or an error that holds for all of them
         def deliver(pushes, connection = nil)
           began = now
+          @attendance&.pass(began)
           answers = attempt(pushes, connection)
           return unless answers
 

@@ -7,6 +7,10 @@ module Ringspun
       #
       # @api private
       class Pooled
+        # What is lent where a storage has no connections: the number of callers at once is limited there as well.
+        NONE = Object.new
+        private_constant :NONE
+
         # @param delivery [Delivery]
         # @param size [Integer]
         def initialize(delivery, size)
@@ -29,12 +33,12 @@ module Ringspun
         # @return [nil, Array, Exception]
         def push_all(pushes)
           connect_anew unless Process.pid == @pid
-          with_connection { |connection| @delivery.deliver(pushes, connection) }
+          with_connection { |connection| @delivery.deliver(pushes, (connection unless connection.equal?(NONE))) }
         end
 
         # May switch strands.
         def close
-          @connections.each { |connection| connection&.close } if Process.pid == @pid
+          @connections.each { |connection| connection.close unless connection.equal?(NONE) } if Process.pid == @pid
         end
 
         private
@@ -50,7 +54,7 @@ module Ringspun
         end
 
         def connect
-          @connections = Array.new(@size) { @delivery.storage.connect }
+          @connections = Array.new(@size) { @delivery.storage.connect || NONE }
         end
       end
 

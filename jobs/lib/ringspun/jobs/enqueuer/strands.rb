@@ -20,6 +20,22 @@ module Ringspun
         # One that is under way, and one for those who have come meanwhile. With more there would be smaller batches.
         FLIGHTS_MAX = 2
 
+        # A batch whose callers are strands. They wait here and not by Machine#park: what others schedule for a strand is for the
+        # program that runs in it.
+        class Shared < Batch
+          # Until the batch is answered, or another caller leads it. May switch strands.
+          def wait = (@changed ||= Condition.new).wait
+
+          # Until the leader is called. May switch strands.
+          def wait_for_call = (@called ||= Condition.new).wait
+
+          def wake_all = @changed&.broadcast
+
+          # Wherever it waits: it may be one that has just become the leader.
+          def call_leader = @called&.signal || wake_all
+        end
+        private_constant :Shared
+
         def initialize(delivery)
           @delivery = delivery
           @open = nil
@@ -34,10 +50,10 @@ module Ringspun
         # @return [nil, String, Exception]
         def push(machine, push)
           strand = machine.running
-          batch = @open || (@open = Batch.new(strand))
+          batch = @open || (@open = Shared.new(strand))
           place = batch.add(push, strand)
           @open = nil if batch.full?
-          call_leader(machine, batch) if @flights == 1 && place.positive?
+          call_at_once(batch) if @flights == 1 && place.positive?
           wait(machine, batch, place, strand)
         end
 
@@ -46,7 +62,7 @@ module Ringspun
         # @return [nil, Array, Exception]
         def push_all(machine, pushes)
           strand = machine.running
-          batch = Batch.new(strand, pushes)
+          batch = Shared.new(strand, pushes)
           batch.waiting << strand
           wait(machine, batch, nil, strand)
         end
@@ -55,48 +71,48 @@ module Ringspun
 
         def wait(machine, batch, place, strand)
           until batch.answered?
-            batch.leader.equal?(strand) ? lead(machine, batch) : machine.park
+            batch.leader.equal?(strand) ? lead(machine, batch) : batch.wait
           end
           batch.answer_at(place)
         ensure
-          leave(machine, batch, place, strand) unless batch.answered?
+          leave(batch, place, strand) unless batch.answered?
         end
 
         def lead(machine, batch)
           if batch.flight
-            join(machine, batch)
+            join(batch)
           elsif @flights.zero? && !batch.settled?
             batch.settle
             machine.yield
           elsif @flights.zero? && batch.waiting.size == 1
-            send_alone(machine, batch)
+            send_alone(batch)
           elsif @flights.zero? || (@flights < FLIGHTS_MAX && worth_it?(batch))
-            batch.flight = machine.__send__(:spin_shared) { run_flight(machine, batch) }
+            batch.flight = machine.__send__(:spin_shared) { run_flight(batch) }
             @flights += 1
             @waiting.delete(batch) # if its leader is a new one, which nobody has called
-            join(machine, batch)
+            join(batch)
           else
             @waiting << batch unless @waiting.include?(batch)
-            machine.park
+            batch.wait_for_call
           end
         end
 
         def worth_it?(batch) = batch.full? || batch.waiting.size > @served
 
         # Once for each batch: then its leader has started a flight, or waits until one ends.
-        def call_leader(machine, batch)
+        def call_at_once(batch)
           return if batch.flight || !worth_it?(batch) || !@waiting.delete(batch)
 
-          machine.schedule(batch.leader)
+          batch.call_leader
         end
 
-        def join(machine, batch)
+        def join(batch)
           batch.flight.join
         rescue TerminatedError
-          run_flight(machine, batch) unless batch.taken?
+          run_flight(batch) unless batch.taken?
         end
 
-        def send_alone(machine, batch)
+        def send_alone(batch)
           @flights += 1
           @open = nil if @open.equal?(batch)
           @waiting.delete(batch)
@@ -105,16 +121,16 @@ module Ringspun
           batch.answer(@delivery.deliver(pushes))
         ensure
           batch.answer(UnknownOutcomeError.new("the call of the storage was cut short")) unless batch.answered?
-          end_flight(machine, batch)
+          end_flight(batch)
         end
 
-        def run_flight(machine, batch)
+        def run_flight(batch)
           return if batch.taken? # by a leader that has left
 
           @open = nil if @open.equal?(batch)
           send_batch(batch)
         ensure
-          end_flight(machine, batch) if batch.answered?
+          end_flight(batch) if batch.answered?
         end
 
         def send_batch(batch)
@@ -127,33 +143,31 @@ module Ringspun
         end
 
         # The leader is not woken: it joins the flight.
-        def end_flight(machine, batch)
+        def end_flight(batch)
           @served -= batch.waiting.size
-          batch.waiting.each { |strand| machine.schedule(strand) unless strand.nil? || strand.equal?(batch.leader) }
+          batch.wake_all
           @flights -= 1
-          call_next(machine)
+          call_next
         end
 
-        def call_next(machine)
-          machine.schedule(@waiting.shift.leader) unless @waiting.empty?
-        end
+        def call_next = @waiting.shift&.call_leader
 
-        def leave(machine, batch, place, strand)
+        def leave(batch, place, strand)
           batch.leave(place)
           return unless batch.leader.equal?(strand) && !batch.taken?
 
           batch.leader = batch.waiting.find(&:itself)
-          batch.leader ? machine.schedule(batch.leader) : drop(machine, batch)
+          batch.leader ? batch.call_leader : drop(batch)
         end
 
         # Nobody waits for the batch any more. Its flight may have been cancelled before it began, and then does not count itself
         # off. Its leader may have been called and not have run since, so the next one is called.
-        def drop(machine, batch)
+        def drop(batch)
           @open = nil if @open.equal?(batch)
           @waiting.delete(batch)
           batch.take
           @flights -= 1 if batch.flight
-          call_next(machine)
+          call_next
         end
       end
       private_constant :Strands

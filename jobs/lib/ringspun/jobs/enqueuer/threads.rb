@@ -19,7 +19,9 @@ module Ringspun
         LATER = { Object => :never }.freeze
         WHILE_IT_WAITS = { Object => :on_blocking }.freeze
         AT_ONCE = { Object => :immediate }.freeze
-        private_constant :LATER, :WHILE_IT_WAITS, :AT_ONCE
+        # What the thread finds behind the last parcel.
+        END_OF_WORK = :end
+        private_constant :LATER, :WHILE_IT_WAITS, :AT_ONCE, :END_OF_WORK
 
         # A batch with a gate, for whose end its callers wait.
         class Parcel < Batch
@@ -68,7 +70,7 @@ module Ringspun
         # Waits for the jobs that were pushed before. May switch strands.
         def close
           thread = @lock.synchronize do
-            @parcels << nil if @thread
+            @parcels << END_OF_WORK if @thread
             @thread
           end
           thread&.join(CLOSE_GRACE)
@@ -97,14 +99,18 @@ module Ringspun
         end
 
         def work
-          while (parcel = next_parcel)
-            send_parcel(parcel)
+          until (parcel = next_parcel) == END_OF_WORK
+            parcel ? send_parcel(parcel) : look_for_workers
           end
         ensure
           @lock.synchronize { give_up }
         end
 
-        def next_parcel = Thread.handle_interrupt(WHILE_IT_WAITS) { @parcels.pop }
+        # @return [Parcel, nil] nil: none has come, and it is time to look for workers
+        def next_parcel = Thread.handle_interrupt(WHILE_IT_WAITS) { @parcels.pop(timeout: @delivery.attendance&.left) }
+
+        # This thread waits anyhow, so nobody else need do that by the clock.
+        def look_for_workers = Thread.handle_interrupt(AT_ONCE) { @delivery.attendance.look }
 
         def send_parcel(parcel)
           answered = false
@@ -130,7 +136,7 @@ module Ringspun
           @thread = @open = nil
           until @parcels.empty?
             parcel = @parcels.pop
-            parcel&.answer(killed(parcel))
+            parcel.answer(killed(parcel)) unless parcel == END_OF_WORK
           end
         end
 

@@ -88,7 +88,7 @@ module Ringspun
         when FLOAT then refuse(path, "is #{value}, which JSON does not know") unless value.finite?
         when ARRAY then value.each_with_index { |each, index| complain(each, "#{path}[#{index}]", depth + 1) }
         when HASH then complain_of_hash(value, path, depth)
-        when nil then refuse(path, "is #{article(value.class.name || "anonymous class")}#{hint(value)}")
+        when nil then refuse(path, "is #{kind_of(value)}#{hint(value)}")
         end
       end
 
@@ -96,7 +96,7 @@ module Ringspun
         hash.each do |key, value|
           place = "#{path}[#{key.inspect}]"
           unless key.instance_of?(String)
-            refuse(place, "has a key that is #{article(key.class.name || "anonymous class")}; keys must be Strings")
+            refuse(place, "has a key that is #{kind_of(key)}; keys must be Strings")
           end
 
           complain_of_string(key, place)
@@ -111,7 +111,10 @@ module Ringspun
         refuse(path, "is no valid UTF-8; encode bytes in Base64")
       end
 
-      def article(name) = "#{name.match?(/\A[AEIOU]/i) ? "an" : "a"} #{name}"
+      def kind_of(value)
+        name = value.class.name or return "of an anonymous class"
+        "#{name.match?(/\A[AEIOU]/i) ? "an" : "a"} #{name}"
+      end
 
       def hint(value)
         case value
@@ -127,7 +130,7 @@ module Ringspun
       def refuse(path, reason)
         raise InvalidJobError, "#{path} #{reason}"
       end
-      private_class_method :complain, :complain_of_hash, :complain_of_string, :article, :hint, :refuse
+      private_class_method :complain, :complain_of_hash, :complain_of_string, :kind_of, :hint, :refuse
     end
     private_constant :Arguments
   end

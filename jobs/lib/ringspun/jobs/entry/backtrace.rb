@@ -8,7 +8,7 @@ module Ringspun
     # Backtraces in entries, in Sidekiq's form: a JSON array of lines, deflated, in Base64. See compress_backtrace in
     # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/job_retry.rb
     module Backtrace
-      # At most so many bytes are inflated: a kilobyte could become a megabyte.
+      # The most bytes that are inflated: a kilobyte could become a megabyte.
       BYTES_MAX = 256 * 1024
 
       module_function

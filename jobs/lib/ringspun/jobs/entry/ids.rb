@@ -8,7 +8,7 @@ module Ringspun
     #
     # @api private
     module Ids
-      # So many jids are made of one read of random bytes.
+      # The jids that are made of one read of random bytes.
       BATCH = 256
       FORM = ("H24" * BATCH).freeze
 

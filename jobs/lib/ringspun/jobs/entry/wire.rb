@@ -10,7 +10,7 @@ module Ringspun
     # *entry* is the JSON text, a *job* the Hash that it stands for, with String keys. Unknown fields are kept. An entry that was
     # fetched is never generated again from its job, for it is acknowledged by its bytes.
     #
-    # Of two fields with the same name the last one counts, in every version of the gem json.
+    # Where two fields have the same name, the last one counts, in every version of the gem json.
     module Wire
       # A time from this number on is in milliseconds: in seconds it would be in the year 5138.
       MILLISECONDS_FROM = 100_000_000_000
@@ -19,8 +19,8 @@ module Ringspun
       # Sidekiq's workers do not look where jobs with a priority of ours wait.
       PRIORITY = "ringspun_priority"
 
-      # Priorities are from minus this to this, for a queue has only so many levels. What others have written beyond it counts as
-      # this.
+      # Priorities are from minus this to this, for the levels of a queue are limited. What others have written beyond it counts
+      # as this.
       PRIORITY_MAX = 100
 
       # The field that says how often a job may end its process, see {Job::ClassMethods#job_options}.
@@ -59,13 +59,44 @@ module Ringspun
       # @since 0.1.0
       def parse(entry) = job_of { JSON.parse(entry, allow_duplicate_key: true) }
 
+      # @param entry [String]
+      # @return [Hash, nil] nil: it is no job
+      # @api private
+      def read(entry)
+        parse(entry)
+      rescue MalformedEntryError
+        nil
+      end
+
+      # @param entry [String]
+      # @return [String, nil] nil: it is no job
+      # @api private
+      def jid(entry) = read(entry)&.fetch("jid")
+
+      # @param entry [String]
+      # @return [String] the queue to which it belongs, if it is a job
+      # @api private
+      def queue_of(entry) = read(entry)&.fetch("queue", nil) || "default"
+
       # @param name [Object]
       # @return [Boolean] whether a program may have a queue of that name
       # @since 0.1.0
-      def queue?(name)
-        name.is_a?(String) && !name.empty? && name.encode(Encoding::UTF_8).valid_encoding? && !RESERVED.match?(name)
+      def queue?(name) = name.is_a?(String) && !name.empty? && utf8(name)&.match?(RESERVED) == false
+
+      # @param queue [Object] of an entry, whose bytes may be any
+      # @return [Boolean]
+      # @api private
+      def reserved?(queue) = RESERVED.match?(queue.to_s.b)
+
+      # @param text [Object]
+      # @return [String, nil] a new one of a String or Symbol, as JSON has it; nil: it is no text
+      # @api private
+      def utf8(text)
+        text = text.name if text.is_a?(Symbol)
+        utf8 = text.encode(Encoding::UTF_8) if text.is_a?(String)
+        utf8 if utf8&.valid_encoding?
       rescue EncodingError
-        false
+        nil
       end
 
       # @param job [Hash]
@@ -84,6 +115,31 @@ module Ringspun
       # @api private
       def parse_to_change(entry) = job_of { value(entry) }
 
+      # Names the queue of an entry that names none. A null goes, for readers take the last of two members.
+      #
+      # @param entry [String]
+      # @param queue [String]
+      # @return [String]
+      # @raise [MalformedEntryError]
+      # @api private
+      def with_queue(entry, queue)
+        job = parse_to_change(entry)
+        return entry.sub("{") { %({"queue":#{JSON.generate(queue)},) } unless job.key?("queue")
+
+        dump({ "queue" => queue }.merge(job.except("queue")))
+      end
+
+      # Says of an entry that names no such time when it was enqueued.
+      #
+      # @param entry [String]
+      # @param job [Hash] that it stands for
+      # @param time [Float, Integer] in the form of {time}
+      # @return [String]
+      # @api private
+      def enqueued(entry, job, time)
+        job.key?("enqueued_at") ? entry : entry.sub("{") { %({"enqueued_at":#{JSON.generate(time)},) }
+      end
+
       # Parses any JSON value. {dump} writes its numbers as they were.
       #
       # @param text [String]
@@ -96,6 +152,15 @@ module Ringspun
       # @return [String]
       # @since 0.1.0
       def dump(job) = JSON.generate(job)
+
+      # @param entry [String] for which there is no queue
+      # @return [MalformedEntryError] why: it is no job, or names a queue that is reserved
+      # @api private
+      def fault(entry)
+        MalformedEntryError.new("the queue #{JSON.generate(parse(entry)["queue"].scrub)} is reserved")
+      rescue MalformedEntryError => error
+        error
+      end
 
       # A malformed entry with what is wrong with it, for the dead. What is no JSON stays as it is. A JSON value that is no object
       # becomes the arguments of one, for Sidekiq's pages show only objects, see JobRecord in

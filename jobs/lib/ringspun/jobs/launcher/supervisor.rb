@@ -15,7 +15,7 @@ module Ringspun
     #
     # @api private
     class Supervisor
-      # A child that has lived for so many seconds is replaced at once, others after a pause that doubles each time.
+      # Seconds after which a child that dies is replaced at once; others are after a pause that doubles each time.
       SETTLED = 10
       PAUSES = (0.5..30)
 
@@ -27,8 +27,8 @@ module Ringspun
       OVER = 0.001
 
       SIGNALS = %i[TERM INT TSTP USR2 TTIN].freeze
+      RELOAD = :HUP
 
-      # A child, and its node.
       Member = Struct.new(:child, :node, :stopped) do
         def pid = child.pid
       end
@@ -36,9 +36,11 @@ module Ringspun
 
       # @param config [Config]
       # @param log [Log]
-      def initialize(config, log)
+      # @param reload [#call, nil] see {WorkerProcess}; a child that is made later has what it has read
+      def initialize(config, log, reload: nil)
         @config = config
         @log = log
+        @reload = reload
         @members = []
         @stop_wanted = Condition.new
         @leases = Mutex.new
@@ -99,7 +101,7 @@ module Ringspun
 
       # In the child.
       def become_worker(node, lifeline)
-        WorkerProcess.new(@config, @log, node:, lifeline:, quiet: @quiet).run ? 0 : 1
+        WorkerProcess.new(@config, @log, node:, lifeline:, quiet: @quiet, reload: @reload).run ? 0 : 1
       ensure
         @log.flush
       end
@@ -156,17 +158,25 @@ module Ringspun
       # --- signals ---
 
       def listen
-        Ringspun.signals(*SIGNALS) { |name| obey(name) }
+        Ringspun.signals(*SIGNALS, *(RELOAD if @reload)) { |name| obey(name) }
       end
 
       def obey(name)
         case name
         when :TSTP then @quiet = true
         when :USR2 then @log.reopen
-        when :TTIN then $stderr.puts Ringspun.inspect_tree
+        when :TTIN then print_tree
+        when RELOAD then @reload.call(@log)
         else return stop(name)
         end
         signal(name)
+      end
+
+      # Where it cannot be read, nobody misses it, and the supervisor goes on.
+      def print_tree
+        $stderr.puts Ringspun.inspect_tree
+      rescue SystemCallError, IOError
+        nil
       end
 
       def stop(name)

@@ -12,7 +12,7 @@ module Ringspun
       # Seconds, after the drain's own or after the second signal, in which the worker cancels what is left, gives it back and
       # leaves.
       GRACE = 12
-      # And then, if the worker has not ended, so many to give back what is in flight.
+      # Seconds after those, if the worker has not ended, to give back what is in flight.
       GIVING_BACK_SECONDS = 8
 
       TITLE_SECONDS = 1
@@ -22,11 +22,13 @@ module Ringspun
       # @param node [String]
       # @param lifeline [IO, nil]
       # @param quiet [Boolean] whether it is to fetch nothing
-      def initialize(config, log, node: Worker.new_node, lifeline: nil, quiet: false)
+      # @param reload [#call, nil] called at a HUP, to read again what can change; nil: a HUP does what it ever does
+      def initialize(config, log, node: Worker.new_node, lifeline: nil, quiet: false, reload: nil)
         @config = config
         @log = log
         @node = node
         @lifeline = lifeline
+        @reload = reload
         @ends = 0 # how many times it was told to end
         @worker = Worker.new(config, storage: Jobs.storage, node:, logger: log.logger, beats: lifeline.nil?,
                                      quarantine: Quarantine.new(log:, processes: config.processes))
@@ -58,7 +60,7 @@ module Ringspun
       # first: a service manager may send one to all processes, and the supervisor sends its own.
       def listen
         signals = Thread::Queue.new
-        [*ends, :TSTP, :USR2].each do |name|
+        [*ends, :TSTP, :USR2, *(:HUP if @reload)].each do |name|
           trap(name) do
             @ends += 1 if ends.include?(name)
             leave_at_once if @ends > 2 && !@lifeline
@@ -87,8 +89,14 @@ module Ringspun
         case name
         when :TSTP then @worker.quiet
         when :USR2 then @log.reopen
+        when :HUP then reload
         else @ends > 1 && !@lifeline ? hurry : stop(name)
         end
+      end
+
+      def reload
+        @reload.call(@log)
+        @worker.look_at_schedule
       end
 
       def stop(name)

@@ -74,7 +74,7 @@ module Ringspun
           text.empty? || text.match?(/[ "[:cntrl:]]/) ? text.inspect : text
         end
 
-        # At most so many names of classes and queues are kept as they are shown.
+        # The most names of classes and queues that are kept as they are shown.
         KNOWN_MAX = 1000
         private_constant :KNOWN_MAX
 

@@ -28,10 +28,9 @@ module Ringspun
         end
 
         def self.waited(stored, time)
-          since = stored && Wire.seconds(Wire.parse(stored.entry)["enqueued_at"])
+          job = stored && Wire.read(stored.entry)
+          since = job && Wire.seconds(job["enqueued_at"])
           since && [time - since, 0.0].max
-        rescue MalformedEntryError
-          nil
         end
         private_class_method :waited
 

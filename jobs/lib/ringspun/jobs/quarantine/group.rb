@@ -23,7 +23,7 @@ module Ringspun
         # The result of a job that held up the others and was cut short.
         HELD = GroupProcess::CUT_SHORT
 
-        # In a child that has been silent for so many seconds, something holds Ruby's lock (the GVL).
+        # Seconds of silence of a child after which something in it holds Ruby's lock (the GVL).
         SILENT_SECONDS = 2.5
         # Seconds for the `ensure` blocks of the jobs that are held up.
         BREAK_UP_SECONDS = 0.5

@@ -11,10 +11,10 @@ module Ringspun
         # Ctrl-C and Ctrl-Z reach all processes of a terminal; the other signals are for the parent.
         IGNORED = %w[INT TSTP TTIN USR1 USR2].freeze
 
-        # A job that holds the thread beside others for so many seconds, and then computes for as many more, is cut short. By the
-        # clock alone a job on a busy computer would be, although it has hardly run.
+        # Seconds for which a job may hold the thread beside others. When it then computes for as many more, it is cut short. By
+        # the clock alone a job on a busy computer would be, although it has hardly run.
         HELD_SECONDS = 0.5
-        # Or if it then sleeps in the kernel for so many more.
+        # Seconds after those for which it may sleep in the kernel instead.
         WAITING_SECONDS = 2
         # Seconds for the `ensure` blocks of a job that was cut short.
         CUT_SECONDS = 0.5
@@ -66,7 +66,7 @@ module Ringspun
           trap(INTERRUPT) { cut_short }
           Process.setproctitle("ringspun-jobs quarantine #{@title}")
           Thread.new { heed }
-          Ringspun.run { |machine| serve(machine) } unless @terminated
+          Ringspun.run { |machine| serve_to_the_end(machine) } unless @terminated
           @log&.flush
           raise @error if @error
 
@@ -74,6 +74,16 @@ module Ringspun
         end
 
         private
+
+        # What jobs have spun, and that goes on without them, is of the inner run, and cancelled.
+        def serve_to_the_end(machine)
+          machine.scope do |scope|
+            Ringspun.run do
+              serve(machine)
+              scope.cancel
+            end
+          end
+        end
 
         def serve(machine)
           @writing = Mutex.new
@@ -159,7 +169,7 @@ module Ringspun
           index
         end
 
-        # @return [Boolean] true when it has held the thread for so many seconds more; false as soon as it has switched
+        # @return [Boolean] true when it has held the thread for the given seconds more; false as soon as it has switched
         def holds_on?(strand, resumes, computing:, waiting:)
           computed = cpu_time
           waited = 0

@@ -76,7 +76,7 @@ module Ringspun
           @token = stored.token
           @at = stored.at
           @value = stored.entry
-          @item = RecordItem.of(@value)
+          @item = Wire.read(@value) || {}
           @queue = @item["queue"] || (place if place.is_a?(String))
         end
 
@@ -120,18 +120,6 @@ module Ringspun
         # @since 0.1.0
         def delete = Jobs.storage.remove(@place, [@token]).first
       end
-
-      # What an entry says, if it is a job.
-      #
-      # @api private
-      module RecordItem
-        def self.of(entry)
-          Wire.parse(entry)
-        rescue MalformedEntryError
-          {}
-        end
-      end
-      private_constant :RecordItem
 
       # A job of a set.
       class SortedEntry < JobRecord
@@ -285,7 +273,7 @@ module Ringspun
         #
         # @since 0.1.0
         def retry_all
-          all_at_once { |tokens, jobs| FreeTries.give(@place, tokens.zip(jobs.map { |job| RecordItem.of(job.entry) })) }
+          all_at_once { |tokens, jobs| FreeTries.give(@place, tokens.zip(jobs.map { |job| Wire.read(job.entry) || {} })) }
         end
 
         # Puts all among the dead. May switch strands.
@@ -296,7 +284,7 @@ module Ringspun
         def kill_all(notify_failure: false, ex: nil)
           all_at_once do |tokens, jobs|
             Jobs.storage.kill(@place, tokens).each_with_index do |moved, index|
-              Deaths.tell(RecordItem.of(jobs[index].entry), ex) if moved && notify_failure
+              Deaths.tell(Wire.read(jobs[index].entry) || {}, ex) if moved && notify_failure
             end
           end
         end

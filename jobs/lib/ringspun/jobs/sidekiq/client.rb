@@ -37,7 +37,7 @@ module Ringspun
       class Client
         # A time from this number on is seconds since the epoch, and one below it seconds from now.
         TIMES_FROM = 1_000_000_000
-        # At most so many jobs go in one batch; fewer of those that wait for a time.
+        # The most jobs in one batch; fewer of those that wait for a time.
         BATCH = 1000
         BATCH_WAITING = 100
         # The shortest spread_interval.

@@ -209,7 +209,7 @@ module Ringspun
           options = @options.except(:driver)
           return Connection.new(::RedisClient.sentinel(**options).new_client) if options.key?(:sentinels)
 
-          options[:url] ||= ENV["REDIS_URL"] if ENV["REDIS_URL"] && !options.key?(:host) && !options.key?(:path)
+          options[:url] ||= ENV["REDIS_URL"] if !ENV["REDIS_URL"].to_s.empty? && !options.key?(:host) && !options.key?(:path)
           Connection.new(::RedisClient.config(**options).new_client)
         end
       end

@@ -4,7 +4,7 @@ module Ringspun
   module Jobs
     class Storage
       # A storage in the memory of this process, for tests and for trying things out. Strands and threads share it. It has no
-      # connections, and ignores `connection:`.
+      # connections, and no part in a transaction of the caller's.
       class Memory < Storage
       end
 
@@ -15,9 +15,11 @@ end
 
 require_relative "memory/nodes"
 require_relative "memory/admin"
+require_relative "memory/done_jobs"
 require_relative "memory/locks"
 require_relative "memory/search"
 require_relative "memory/limits"
+require_relative "memory/crons"
 
 module Ringspun
   module Jobs
@@ -25,18 +27,21 @@ module Ringspun
       class Memory
         include Nodes
         include Admin
+        include DoneJobs
         include Locks
         include Search
         include Limits
+        include Crons
 
-        # @param clock [#call] answers the time in seconds since the epoch
+        # @param clock [#call, nil] answers the time in seconds since the epoch; nil: the time of day, and what is kept for some
+        #   time does not care whether somebody sets that
         # @param milliseconds [Boolean] see {Config#milliseconds}
         # @param history [Numeric] see {Config#history}
         # @since 0.1.0
-        def initialize(clock: -> { Process.clock_gettime(Process::CLOCK_REALTIME) }, milliseconds: false,
-                       history: HISTORY_SECONDS)
+        def initialize(clock: nil, milliseconds: false, history: HISTORY_SECONDS)
           super()
-          @clock = clock
+          @clock = clock || -> { Process.clock_gettime(Process::CLOCK_REALTIME) }
+          @lasting = clock || -> { Process.clock_gettime(Process::CLOCK_BOOTTIME) }
           @milliseconds = milliseconds
           @history_seconds = Seconds.limit("history", history, "a number of seconds")
           @mutex = Thread::Mutex.new
@@ -45,9 +50,11 @@ module Ringspun
           @lists = {} # node => queue => jobs in flight, the oldest last
           @number = 0 # of the last token
           @priorities = {} # token of a job in a queue => its priority, unless that is 0
-          @leases = {} # node => when its lease ends
+          @leases = {} # node => Lease
+          @beaten = nil # when a lease was last extended, or looked at
           @locks = {} # token => [jid, when it ends]
           @pushed = {} # jid => when it is forgotten
+          @done = {} # token => Done, the one that was done last last
           @results = {} # jid => [JSON text, when it is forgotten]
           @histories = {} # jid => [events, when they are forgotten], the one that changed last last
           @paused = {}
@@ -65,7 +72,9 @@ module Ringspun
           @gone = {} # node => since when it has neither a lease nor jobs
           @announced = {}
           @measured = {} # class => Measure
+          @minutes = {} # [class, minute] => Measure
           @signals = {}
+          @crons = {} # name => Cron
           @waiting = Hash.new { |all, queue| all[queue] = [] } # queue => the bells of those who wait for its jobs
           @bells = {} # of those who wait => node
         end
@@ -77,12 +86,21 @@ module Ringspun
         # (see Storage#shared?)
         def shared? = false
 
+        # (see Storage#identity)
+        def identity = "the memory of process #{Process.pid}"
+
+        # Ends all waits.
+        #
         # @return [nil]
         # @since 0.1.0
-        def close = nil
+        def close
+          synchronize { [*@bells.keys, *@due_bells] }.each { |bell| bell.try_push(:enough) }
+          nil
+        end
 
         # (see Storage#push)
         def push(pushes, connection: nil)
+          refuse(connection)
           outcomes = synchronize { pushes.map { |push| push_one(push) } }
           outcomes if outcomes.any?
         end
@@ -101,7 +119,7 @@ module Ringspun
 
           bell = Channel.new(1) # its timeouts go by the machine's clock, a simulated one included
           @bells[bell] = node
-          give_up = now + seconds
+          give_up = lasting + seconds
           loop do
             fetched = synchronize do
               register(node)
@@ -110,7 +128,7 @@ module Ringspun
             end
             return fetched if fetched.any?
 
-            left = give_up - now
+            left = give_up - lasting
             return [] unless left.positive? && bell.pop(timeout: left) == :look
           end
         ensure
@@ -136,7 +154,7 @@ module Ringspun
               fetched = begun.fetched
               next unless place_of(fetched.token, @lists.dig(node, fetched.queue))
 
-              jid = jid_of(fetched.entry)
+              jid = Wire.jid(fetched.entry)
               next :later unless begin_in_place(fetched.entry, jid)
 
               trials, last = @trials[jid] || [Trials.new(0, 0, 0), nil]
@@ -150,15 +168,18 @@ module Ringspun
 
         # (see Storage#ack)
         def ack(node, acks, connection: nil)
-          done(node, acks) do |ack|
+          refuse(connection)
+          settle(node, acks) do |ack, job|
             @counts[:processed] += 1
+            keep_done(node, ack, job) if ack.ran
             keep_result(ack) if ack.keep_seconds
           end
         end
 
         # (see Storage#fail)
         def fail(node, failures, connection: nil)
-          done(node, failures) do |failure, job|
+          refuse(connection)
+          settle(node, failures) do |failure, job|
             put(failure, job)
             next unless %i[retry dead].include?(failure.to)
 
@@ -198,7 +219,17 @@ module Ringspun
 
         private
 
+        def refuse(connection)
+          return if connection.nil?
+
+          raise UsageError, "jobs in memory have no part in a transaction on #{connection.class}; let them wait for its " \
+                            "commit: after_commit: true"
+        end
+
         def now = @clock.call
+
+        # What is kept for some time ends by this.
+        def lasting = @lasting.call
 
         def synchronize(&) = @mutex.synchronize(&)
 
@@ -275,7 +306,7 @@ module Ringspun
             holder = hold(push.lock, push.jid, push.lock_seconds + (at ? [at - now, 0].max : 0))
             return (holder if holder != push.jid) if holder
 
-            @pushed[push.jid] = now + AGAIN_SECONDS
+            @pushed[push.jid] = lasting + AGAIN_SECONDS
           end
           job = job_with(push.entry)
           at ? put_into(:schedule, job, at) : line_up(push.queue, job)
@@ -283,7 +314,7 @@ module Ringspun
         end
 
         def pushed_before?(jid)
-          @pushed.shift while @pushed.any? && @pushed.first.last <= now
+          @pushed.shift while @pushed.any? && @pushed.first.last <= lasting
           @pushed.key?(jid)
         end
 
@@ -311,45 +342,29 @@ module Ringspun
         def priority_of(entry)
           return 0 unless entry.b.include?(Wire::PRIORITY)
 
-          job = job_of(entry)
+          job = Wire.read(entry)
           job ? Wire.priority(job) : 0
         end
 
         # @return [Boolean] false: its entry is no job or names a queue that is reserved, so there is no queue for it
         def enqueue(stored)
-          job = job_of(stored.entry)
-          return false if job.nil? || Wire::RESERVED.match?(job["queue"].to_s)
+          job = Wire.read(stored.entry)
+          return false if job.nil? || Wire.reserved?(job["queue"])
 
-          entry = stored.entry
-          unless job.key?("enqueued_at")
-            time = JSON.generate(Wire.time(now, milliseconds: @milliseconds))
-            entry = entry.sub("{") { %({"enqueued_at":#{time},) }
-          end
+          entry = Wire.enqueued(stored.entry, job, Wire.time(now, milliseconds: @milliseconds))
           line_up(job["queue"] || "default", job_with(entry, stored))
           true
         end
 
         # Puts an entry that is no job among the dead.
         def bury(stored)
-          fault = begin
-            MalformedEntryError.new("the queue #{JSON.generate(Wire.parse(stored.entry)["queue"])} is reserved")
-          rescue MalformedEntryError => error
-            error
-          end
+          fault = Wire.fault(stored.entry)
           text = Wire.blamed(stored.entry, fault, Wire.time(now, milliseconds: @milliseconds))
           put_into(:dead, job_with(text, stored), now)
           [text, fault.message]
         end
 
-        def job_of(entry)
-          Wire.parse(entry)
-        rescue MalformedEntryError
-          nil
-        end
-
-        def jid_of(entry) = job_of(entry)&.fetch("jid")
-
-        def done(node, all)
+        def settle(node, all)
           synchronize do
             all.map do |one|
               list = @lists.dig(node, one.queue)
@@ -360,7 +375,7 @@ module Ringspun
               end
 
               job = list.delete_at(place)
-              leave_place(one.jid || jid_of(job.entry), queue_after(one)) if one.queue == QUARANTINE
+              leave_place(one.jid || Wire.jid(job.entry), queue_after(one)) if one.queue == QUARANTINE
               yield one, job
               release(one.lock, one.jid) if one.lock
               ring(one.queue) # whose limit may allow another one now
@@ -375,12 +390,12 @@ module Ringspun
         def queue_after(one) = one.is_a?(Failure) && one.to == :queue ? one.new_queue || one.queue : nil
 
         def keep_result(ack)
-          @results.delete_if { |_, (_, ends)| ends <= now }
-          @results[ack.jid] = [ack.result, now + [ack.keep_seconds, RESULT_SECONDS_MAX].min]
+          @results.delete_if { |_, (_, ends)| ends <= lasting }
+          @results[ack.jid] = [ack.result, lasting + [ack.keep_seconds, RESULT_SECONDS_MAX].min]
         end
 
         def note_outcome(node, one, job)
-          jid = one.jid || jid_of(job.entry)
+          jid = one.jid || Wire.jid(job.entry)
           event = one.event || (Event.new(kind: :done) if one.is_a?(Ack) && @histories.key?(jid))
           note(jid, event, node) if event
         end
@@ -389,14 +404,14 @@ module Ringspun
           return unless jid && @history_seconds.positive?
 
           events, = @histories.delete(jid)
-          @histories.shift while @histories.any? && @histories.first.last.last <= now
+          @histories.shift while @histories.any? && @histories.first.last.last <= lasting
           event = Event.new(now, event.kind, node, event.error_class, event.error_message)
-          @histories[jid] = [[*events, event].last(EVENTS_MAX), now + @history_seconds]
+          @histories[jid] = [[*events, event].last(EVENTS_MAX), lasting + @history_seconds]
         end
 
         def note_end(one, job)
           queued = one.is_a?(Failure) && one.to == :queue
-          return forget_runs(one.jid || (jid_of(job.entry) unless queued)) unless queued && one.died
+          return forget_runs(one.jid || (Wire.jid(job.entry) unless queued)) unless queued && one.died
 
           trials, = @trials[one.jid]
           trials.deaths += 1 if trials

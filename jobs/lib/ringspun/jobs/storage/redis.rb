@@ -18,6 +18,7 @@ module Ringspun
 end
 
 require_relative "redis/full_error"
+require_relative "redis/address"
 require_relative "redis/settings"
 require_relative "redis/script"
 require_relative "redis/driver"
@@ -30,6 +31,8 @@ require_relative "redis/admin"
 require_relative "redis/locks"
 require_relative "redis/search"
 require_relative "redis/waits"
+require_relative "redis/without_tables"
+require_relative "redis/crons"
 
 module Ringspun
   module Jobs
@@ -40,6 +43,8 @@ module Ringspun
         include Locks
         include Search
         include Waits
+        include WithoutTables
+        include Crons
 
         # Options that the caller cannot set: this class decides what may be sent again, and reads the answers of protocol 3.
         OURS = { client_implementation: Client, driver: Driver, command_builder: Driver::AsTheyAre, protocol: 3,
@@ -75,9 +80,17 @@ module Ringspun
         # (see Storage#shared?)
         def shared? = true
 
+        # (see Storage#identity)
+        def identity = "#{Address.shown(@config)}#{", namespace #{@prefix.chomp(":")}" unless @prefix.empty?}"
+
+        # Ends all waits of {#wait_any} within seconds.
+        #
         # @return [nil]
         # @since 0.1.0
-        def close = @pool.close
+        def close
+          @gates.keys.each(&:close)
+          @pool.close
+        end
 
         # (see Storage#push)
         def push(pushes, connection: nil)
@@ -120,7 +133,7 @@ module Ringspun
 
         # (see Storage#ack)
         def ack(node, acks, connection: nil)
-          return done(node, acks, connection) { |ack| arguments_of(ack) } if acks.empty? || !acks.all? { |ack| plain?(ack) }
+          return settle(node, acks, connection) { |ack| arguments_of(ack) } if acks.empty? || !acks.all? { |ack| plain?(ack) }
 
           command = Script[:ack].command(@prefix, node, @history, *acks.flat_map { |ack| [ack.queue, ack.token, ack.jid] })
           call(connection, command).map { |answer| answer == 1 }
@@ -128,7 +141,7 @@ module Ringspun
 
         # (see Storage#fail)
         def fail(node, failures, connection: nil)
-          done(node, failures, connection) do |failure|
+          settle(node, failures, connection) do |failure|
             to = failure.to == :queue ? "queue:#{failure.new_queue || failure.queue}" : failure.to.name
             [failure.queue, failure.token, failure.jid || "", failure.lock || "", to, failure.new_entry || failure.token,
              failure.delay || (failure.died ? 1 : 0), text_of(failure.event), 0]
@@ -162,7 +175,8 @@ module Ringspun
           return @pool.lend(waits: waits, &) unless connection
           return yield(connection) if connection.respond_to?(:exchange)
 
-          raise UsageError, "connection: must be what connect of the storage has made, got #{connection.class}"
+          raise UsageError, "connection: must be what connect of the storage has made, got #{connection.class}; jobs in Redis " \
+                            "have no part in a database's transaction: let them wait for its commit, after_commit: true"
         end
 
         # @param again [Boolean] whether the command may be done twice, and so is sent again when its answer was lost
@@ -188,7 +202,7 @@ module Ringspun
 
         def milliseconds_of(ack) = ack.keep_seconds ? ([ack.keep_seconds, RESULT_SECONDS_MAX].min * 1000).ceil : 0
 
-        def done(node, all, connection, &)
+        def settle(node, all, connection, &)
           return [] if all.empty?
 
           command = Script[:done].command(@prefix, node, AGAIN_SECONDS * 1000, @history, *all.flat_map(&))
@@ -208,7 +222,7 @@ module Ringspun
           options = { timeout: TIMEOUT, **options.transform_keys(&:to_sym), **OURS }
           return ::RedisClient.sentinel(**options) if options.key?(:sentinels)
 
-          options[:url] ||= ENV["REDIS_URL"] unless options.key?(:host) || options.key?(:path) || !ENV["REDIS_URL"]
+          options[:url] ||= Address.given unless options.key?(:host) || options.key?(:path) || !Address.given
           ::RedisClient.config(**options)
         rescue ArgumentError, URI::InvalidURIError => error
           raise ConfigError, "RedisClient refuses the setting redis: #{error.message}"

@@ -4,6 +4,7 @@ module Ringspun
   module Jobs
     class Storage
       @kinds = {}
+      @forms = {}
 
       class << self
         # Registers a kind of storage by the name that the setting {Config#storage} then takes. A gem calls it in its file
@@ -11,7 +12,7 @@ module Ringspun
         #
         #   Ringspun::Jobs::Storage.register(:files) { |config, folder:| Files.new(folder, history: config.history) }
         #
-        # @param name [Symbol] the kind that is registered first is the one that {Config#storage} has unless told otherwise
+        # @param name [Symbol]
         # @yieldparam config [Config]
         # @yieldparam options [Hash{Symbol => Object}] keywords: what the setting says beside the name
         # @yieldreturn [Storage]
@@ -19,36 +20,34 @@ module Ringspun
         # @since 0.1.0
         def register(name, &make)
           @kinds[name] = make
+          @forms[name] ||= name.to_s
           nil
         end
 
-        # @param config [Config]
-        # @return [Storage] the one that the settings ask for
-        # @raise [ConfigError]
-        # @since 0.1.0
-        def for(config)
-          case kind = config.storage
-          when Symbol then @kinds.fetch(kind).call(config)
-          when Hash then @kinds.fetch(kind[:name]).call(config, **kind.except(:name))
-          else kind
-          end
+        # Names a kind of storage that is loaded when the setting asks for it.
+        # @param name [Symbol]
+        # @param form [String] what a user writes
+        # @return [nil]
+        # @api private
+        def offer(name, form)
+          @forms[name] = form
+          nil
         end
 
-        # @return [Symbol] the kind that is registered first
+        # @return [String] what the setting may be, as users write it
         # @api private
-        def default = @kinds.each_key.first
+        def forms = @forms.values.join(", ")
 
-        # @param value [Symbol, String, Hash, Storage, nil] a storage may be anything that passes all verbs on to one
+        # @param value [Symbol, String, Hash, Storage] a storage may be anything that passes all verbs on to one
         # @return [Symbol, Hash{Symbol => Object}, Storage] the form that {Config} keeps
         # @raise [ConfigError] which lists what there is
         # @api private
         def known(value)
-          return default if value.nil?
           return value if public_instance_methods(false).all? { |verb| value.respond_to?(verb) }
 
-          options = value.is_a?(Hash) ? value.transform_keys { |name| name.to_s.to_sym } : { name: value }
+          options = options_of(value)
           name = registered(options[:name])
-          raise ConfigError, "there is no storage #{value.inspect[0, 100]}; there are #{names}; or give a Storage" unless name
+          raise ConfigError, "there is no storage #{value.inspect[0, 100]}; there are #{forms}; or give a Storage" unless name
 
           check_options(name, options.keys - [:name])
           options.size == 1 ? name : { **options, name: }.freeze
@@ -56,10 +55,27 @@ module Ringspun
 
         private
 
-        def names = @kinds.keys.join(", ")
+        # @param setting [Symbol, Hash{Symbol => Object}, Storage] as {known} returns it
+        def made(config, setting)
+          case setting
+          when Symbol then @kinds.fetch(setting).call(config)
+          when Hash then @kinds.fetch(setting[:name]).call(config, **setting.except(:name))
+          else setting
+          end
+        end
+
+        # A text may have a path behind the name.
+        def options_of(value)
+          return value.transform_keys { |name| name.to_s.to_sym } if value.is_a?(Hash)
+
+          return { name: value } if value.is_a?(String) && !value.valid_encoding?
+
+          name, path = value.to_s.split(":", 2)
+          path ? { name: name, path: path } : { name: value }
+        end
 
         def registered(name)
-          return unless name.to_s.match?(/\A[a-z]\w*\z/)
+          return unless (name.is_a?(String) || name.is_a?(Symbol)) && name.to_s.scrub.match?(/\A[a-z]\w*\z/)
 
           name = name.to_sym
           require_file("ringspun/jobs/storage/#{name}") unless @kinds.key?(name)

@@ -31,30 +31,38 @@ module Ringspun
           # @return [String] a part that the entry of each job that is looked for has in its bytes; "" if there is none
           attr_reader :needle
 
-          def initialize(job_class, jid, tag, text)
+          # @param named [Boolean] whether it is only looked for in places where jobs name their queues
+          def initialize(job_class, jid, tag, text, queue, named:)
             @job_class = job_class && name_of(job_class)
-            @jid = jid
+            @jid = jid&.to_s
             @tag = tag&.to_s
-            @text = text
-            parts = [@job_class, jid, @tag, text].compact.flat_map { |each| each.scrub("\0").scan(PLAIN) }
-            @needle = parts.max_by(&:bytesize) || ""
-            @all = [job_class, jid, tag, text].none?
+            @text = text_of(text)
+            @queue = queue&.to_s
+            @needle = longest_part([@job_class, @jid, @tag, @text, *(@queue if named && @queue != "default")].compact)
+            @queue_alone = [job_class, jid, tag, text].none?
           end
 
-          # @param entry [String]
-          def match?(entry)
-            return true if @all
+          # @param found [Found]
+          def match?(found)
+            return false if found.queue && !fits?(@queue, found.queue)
+            return true if @queue_alone && (@queue.nil? || found.queue)
 
-            job = Wire.parse(entry)
+            job = Wire.read(found.entry) or return false
             fits?(@jid, job["jid"]) && fits?(@job_class, job["class"], job["wrapped"]) && fits?(@tag, *job["tags"]) &&
-              (@text.nil? || text_in?(job["args"]))
-          rescue MalformedEntryError
-            false
+              fits?(@queue, found.queue || job["queue"] || "default") && (@text.nil? || text_in?(job["args"]))
           end
 
           private
 
-          def name_of(job_class) = job_class.is_a?(Module) ? job_class.name : job_class
+          def longest_part(texts) = texts.flat_map { |each| each.scrub("\0").scan(PLAIN) }.max_by(&:bytesize) || ""
+
+          def name_of(job_class) = job_class.is_a?(Module) ? job_class.name : job_class.to_s
+
+          def text_of(text)
+            return text&.to_s if text.nil? || text.is_a?(String) || text.is_a?(Numeric)
+
+            raise UsageError, "text: must be a String, a part of an argument, got #{text.inspect}"
+          end
 
           def fits?(wanted, *values) = wanted.nil? || values.include?(wanted)
 
@@ -71,6 +79,8 @@ module Ringspun
 
         # (see Storage#find)
         def find(jid, connection: nil)
+          return unless jid.is_a?(String) # without a jid any job would do
+
           cursor = nil
           loop do
             page = search(jid: jid, cursor: cursor, connection: connection)
@@ -81,8 +91,10 @@ module Ringspun
         end
 
         # (see Storage#search)
-        def search(places: nil, job_class: nil, jid: nil, tag: nil, text: nil, count: 1000, cursor: nil, connection: nil)
-          wanted = Wanted.new(job_class, jid, tag, text)
+        def search(places: nil, job_class: nil, jid: nil, tag: nil, text: nil, queue: nil, count: 1000, cursor: nil,
+                   connection: nil)
+          places &&= [*places]
+          wanted = Wanted.new(job_class, jid, tag, text, queue, named: places && (places - SETS).empty?)
           page = Page.new([], 0)
           last, position = read_cursor(cursor)
           places_from(places, last, connection).each do |place|
@@ -92,7 +104,7 @@ module Ringspun
               return page if page.looked >= count
 
               found, looked, position = examine(place, position, count - page.looked, wanted.needle, connection)
-              page.found.concat(found.select { |one| wanted.match?(one.entry) })
+              page.found.concat(found.select { |one| wanted.match?(one) })
               page.looked += looked
               break unless position
             end
@@ -113,12 +125,17 @@ module Ringspun
           places.uniq.sort_by(&:order)
         end
 
-        def cursor_of(place, position) = [JSON.generate([*place, position])].pack("m0")
+        # The names of queues and nodes may be any bytes.
+        def cursor_of(place, position)
+          names = [place.queue, place.part].map { |name| name && [name].pack("m0") }
+          [JSON.generate([place.kind, *names, position])].pack("m0")
+        end
 
         def read_cursor(cursor)
           return unless cursor
 
-          kind, queue, part, position = JSON.parse(cursor.unpack1("m0"))
+          kind, *names, position = JSON.parse(cursor.unpack1("m0"))
+          queue, part = names.map { |name| name&.unpack1("m0")&.force_encoding(Encoding::UTF_8) }
           [Place.new(ORDER.find { |each| each.name == kind } || raise(ArgumentError), queue, part), position]
         rescue ArgumentError, JSON::ParserError, NoMethodError
           raise ArgumentError, "#{cursor.inspect} is no cursor of a page"

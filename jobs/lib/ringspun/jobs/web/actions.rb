@@ -7,7 +7,7 @@ module Ringspun
       #
       # @api private
       class Actions
-        # For so many seconds a request retries or cancels jobs; whoever wants more presses again.
+        # Seconds for which a request retries or cancels jobs; whoever wants more presses again.
         SECONDS = 1.0
         STEP = 500
         SIGNALS = { "quiet" => "TSTP", "stop" => "TERM" }.freeze
@@ -20,6 +20,7 @@ module Ringspun
         end
 
         # @return [Array(String, Hash), nil] a path and its query; nil: there is no such button
+        # @raise [ConfigError, InvalidJobError] a job of a schedule cannot be made here
         def call
           case @request.path
           when "/jobs" then jobs
@@ -27,6 +28,7 @@ module Ringspun
           when "/queues" then queue
           when "/cancel" then cancel
           when "/processes" then process
+          when "/cron" then cron
           end
         ensure
           @sampler.forget
@@ -44,10 +46,23 @@ module Ringspun
           place = Place.asked(@request)
           return unless place && Listing.acts(place.id).key?(act)
 
-          jids = @request.all(:key).to_h { |key| key.split(":", 2).then { |digest, jid| [digest, Request.decode(jid.to_s)] } }
-          found = place.locate(@storage, jids.keys, @request.number(:at), jids.reject { |_, jid| jid.empty? })
-          done = carry_out(place.id, found.values.map(&:token)).count(true)
-          said(place.path, { **place.query, from: @request.number(:from) }, done, jids.size - done)
+          jids = @request.all(:key).to_h { |key| key.b.split(":", 2).then { |digest, jid| [digest, Request.decode(jid.to_s)] } }
+          filter = Filter.new(@request, place)
+          done = carry_out(place.id, locate(place, filter, jids).map(&:token)).count(true)
+          back = { **place.query, **filter.here, from: @request.number(:from), order: @request[:order] }.compact
+          said(place.path, back, done, jids.size - done)
+        end
+
+        # Those of a page with a filter are where it has found them.
+        def locate(place, filter, jids)
+          found = filter.any? ? place.by_keys(filter.search(@storage).found, jids.keys) : {}
+          left = jids.except(*found.keys)
+          return found.values if left.empty?
+
+          near = place.locate(@storage, left.keys, Place.at(@request), left.reject { |_, jid| jid.empty? })
+          [*found.values, *near.values]
+        rescue ArgumentError # the cursor in the address is none
+          []
         end
 
         def carry_out(place, tokens)
@@ -115,6 +130,19 @@ module Ringspun
           node = nil if node && act == "quiet" && node["quiet"]
           @storage.signal(node["identity"], signal) if node
           said("/processes", {}, node ? 1 : 0, node ? 0 : 1)
+        end
+
+        def cron
+          return unless @request[:name] && %w[pause resume run].include?(act)
+
+          cron = @storage.crons.find { |one| one.name == @request[:name] }
+          done = cron && (act == "run" ? run(cron) : @storage.cron_pause(cron.name, act == "pause"))
+          said("/cron", {}, done ? 1 : 0, done ? 0 : 1)
+        end
+
+        def run(cron)
+          Cron::Making.run(@storage, cron) ||
+            raise(InvalidJobError, "#{cron.name} is not enqueued: another job holds its lock, or a middleware has stopped it")
         end
       end
       private_constant :Actions

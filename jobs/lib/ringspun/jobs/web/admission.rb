@@ -5,14 +5,12 @@ require "ipaddr"
 module Ringspun
   module Jobs
     class Web
-      # Who may see the pages.
+      # Decides who may see the pages.
       #
       # @api private
       class Admission
         # What stands in front of the pages asks who it is.
         OUTSIDE = :outside
-        SAFE = %w[development test].freeze
-        VARIABLES = %w[APP_ENV RAILS_ENV RACK_ENV].freeze
 
         # @param check [#call, Symbol, nil]
         # @raise [ConfigError]
@@ -22,8 +20,7 @@ module Ringspun
             raise ConfigError, "authenticate: must be a block that gets Rack's env, or :outside, got #{check.inspect}"
           end
 
-          environment = ENV.values_at(*VARIABLES).find { |name| !name.to_s.empty? && !SAFE.include?(name) }
-          refuse(environment) if environment && check.nil?
+          refuse(Home.environment) if check.nil? && Home.production?
         end
 
         # @param request [Request]

@@ -10,11 +10,11 @@ module Ringspun
       class Sampler
         # Seconds for which a sample is shown.
         FRESH_SECONDS = 1.0
-        # So many seconds the charts go back.
+        # Seconds that the charts go back.
         KEPT_SECONDS = 300
-        # Of so many queues, those with most jobs, the latency is read.
+        # The most queues, those with most jobs, whose latency is read.
         QUEUES_MAX = 50
-        # Of so many running jobs, at most, what they are is read.
+        # The most running jobs that are read.
         WORK_MAX = 1000
 
         # @yieldreturn [Storage]

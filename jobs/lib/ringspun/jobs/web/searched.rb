@@ -8,9 +8,9 @@ module Ringspun
       # @api private
       class Searched
         SECONDS = 1.0
-        # It ends when it has found so many.
+        # The number of jobs found at which it ends.
         ENOUGH = 50
-        # It looks at so many jobs first, and then at more and more in a step.
+        # The number of jobs in its first step; later steps look at more and more.
         FIRST_STEP = 100
         STEP_MAX = 1000
 
@@ -28,13 +28,15 @@ module Ringspun
 
         # @param conditions [Hash] as {Storage#search} takes them
         # @param cursor [String, nil]
+        # @param most [Integer, nil] how many jobs it looks at before it ends
         # @param clock [#call] answers seconds
-        def initialize(storage, conditions, cursor: nil, seconds: SECONDS,
+        def initialize(storage, conditions, cursor: nil, seconds: SECONDS, most: nil,
                        clock: -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) })
           @storage = storage
           @conditions = conditions
           @cursor = cursor
           @seconds = seconds
+          @most = most
           @clock = clock
           @found = []
           @looked = 0
@@ -51,12 +53,16 @@ module Ringspun
             @looked += page.looked
             @cursor = page.cursor
             @took = @clock.call - began
-            break if @cursor.nil? || @found.size >= ENOUGH || @took + (@took / [@looked / step, 1].max) >= @seconds
+            break if @cursor.nil? || enough? || @took + (@took / [@looked / step, 1].max) >= @seconds
 
             step = [step * 2, STEP_MAX].min
           end
           self
         end
+
+        private
+
+        def enough? = @found.size >= ENOUGH || (@most && @looked >= @most)
       end
       private_constant :Searched
     end

@@ -7,7 +7,7 @@ module Ringspun
       #
       # @api private
       class Server
-        # Who looks at pages is few, and each request takes some milliseconds.
+        # Few people look at pages, and each request takes some milliseconds.
         THREADS = 5
         SIGNALS = %w[INT TERM].freeze
 

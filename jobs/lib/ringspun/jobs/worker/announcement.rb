@@ -15,13 +15,13 @@ module Ringspun
         EVERY_SECONDS = 5
         # Seconds for which a worker that was asked announces what its jobs wait for.
         WAITS_SECONDS = 30
-        # While somebody looks, who wants to see it change.
+        # Seconds between announcements while somebody looks, and wants to see them change.
         LOOKED_AT_SECONDS = 1
-        # Of so many jobs, those that run longest, it is told what they wait for while somebody looks. And of fewer at all times,
-        # for whoever looks for the first time: each dashboard reads it of all processes.
+        # The most jobs, those that run longest, that say what they wait for while somebody looks; and the fewer that say so at
+        # all times, for somebody who looks for the first time: each dashboard reads it of all processes.
         WAITS_MAX = 500
         WAITS_UNASKED_MAX = 100
-        # Of so many kinds of waits of the strands that a job waits for.
+        # The most kinds of waits told of the strands that a job waits for.
         BELOW_MAX = 3
 
         # @param control [Control]

@@ -6,10 +6,14 @@ module Ringspun
       # What a worker was told to do: to fetch nothing, to stop, to hurry, or to carry out an order. All methods but {#attach} and
       # {#obey} may be called from other threads and from signal handlers, and never wait.
       #
+      # Orders have a queue of their own. The strand that carries them out is the program's, and so is what is scheduled for it.
+      #
       # @api private
       class Control
         def initialize
-          @quiet = @stopped = @hurried = false
+          @quiet = @stopped = @hurried = @attached = false
+          @orders = Thread::Queue.new
+          @news = Channel.new(1)
         end
 
         def quiet
@@ -34,28 +38,33 @@ module Ringspun
 
         def hurried? = @hurried
 
-        # Makes the strand that calls it the one that carries out orders.
-        def attach(machine)
-          @machine = machine
-          @strand = machine.running
-        end
+        # From now on {#obey} carries orders out.
+        def attach = @attached = true
 
-        # Has that strand call the block. Before there is one, calls the block at once.
+        # Has {#obey} call the block. Before anybody obeys, calls it at once.
         def order(&block)
-          @strand ? @machine.schedule(@strand, block) : block.call
-          nil
-        rescue ClosedError # the machine has ended meanwhile
+          return block.call && nil unless @attached
+
+          @orders << block
+          wake
+        end
+
+        # Wakes the strand that waits in {#obey}, for it to see what has changed.
+        def wake
+          @news.try_push(true) if @attached # a place that is taken is news enough
           nil
         end
 
-        # Wakes that strand, for it to see what has changed.
-        def wake = @strand && order
-
-        # Waits for an order or a {#wake}, and carries the order out. May switch strands.
+        # Waits for orders or a {#wake}, and carries out what there is. May switch strands.
         #
         # @param seconds [Numeric, nil] how long at most
-        # @raise [TimeoutError]
-        def obey(seconds = nil) = @machine.park(seconds)&.call
+        # @return [Boolean] false: the time is over
+        def obey(seconds = nil)
+          woken = @news.pop(timeout: seconds) or return false
+
+          @orders.pop.call until @orders.empty?
+          woken
+        end
       end
       private_constant :Control
     end

@@ -8,7 +8,7 @@ module Ringspun
       #
       # @api private
       class Fetcher
-        # At most so many in one call, so that the first run while the next are fetched.
+        # The most jobs in one call, so that the first run while the next are fetched.
         BURST_MAX = 256
         # Seconds that one wait lasts.
         WAIT_SECONDS = 2

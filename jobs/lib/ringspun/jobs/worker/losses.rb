@@ -46,7 +46,7 @@ module Ringspun
           runs.reverse_each do |run|
             next left[run.fetched] -= 1 if left.fetch(run.fetched, 0).positive?
 
-            @processor.lose(run) unless run.outcome
+            @processor.lose(run) unless run.outcome || run.acknowledged?
           end
         end
       end

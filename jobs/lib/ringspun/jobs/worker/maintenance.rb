@@ -4,7 +4,7 @@ module Ringspun
   module Jobs
     class Worker
       # Work that every worker does for all of them, each kind in a strand of its own: {Poller}, {Recovery}, {ExqRecovery},
-      # {Pruner} and {Unserved}. And {Discovery} for itself, and {Beats} for the program.
+      # {Pruner}, {Ticker} and {Unserved}. And {Discovery} for itself, and {Beats} for the program.
       #
       # @api private
       class Maintenance

@@ -29,7 +29,7 @@ module Ringspun
         # Returns when the worker has been stopped and has ended. May switch strands.
         def run(machine)
           @machine = machine
-          @control.attach(machine)
+          @control.attach
           machine.scope do |scope|
             @scope = scope
             @parts = Parts.new(@setup, machine, scope)
@@ -39,8 +39,18 @@ module Ringspun
           leave
         end
 
+        # Returns when the time is over that jobs had to end, or the worker is told to hurry. May switch strands.
+        def wait_for_what_is_left
+          wait_until(@ends_at ? @ends_at - @machine.now : 0) { @control.hurried? }
+          @log.event(:warn, "what jobs have begun and left goes on no more", node: @node)
+          @log.flush
+        end
+
         # There may be jobs: a queue is new. Never waits.
         def look = @parts&.fetcher&.look
+
+        # The schedule may be another one. Never waits.
+        def look_at_schedule = @parts&.ticker&.look
 
         # Cancels a job, if it runs here. Never waits.
         #
@@ -75,7 +85,8 @@ module Ringspun
           @events.call!(:startup)
           @parts.start
           @scope.spin { warn_of_risks }
-          @log.event(:info, "the worker is ready", node: @node, queues: @setup.queue_order.asked.join(","),
+          @log.event(:info, "the worker is ready", node: @node, storage: @storage.identity,
+                                                   queues: @setup.queue_order.asked.join(","),
                                                    concurrency: @setup.config.concurrency)
           until @control.stopped?
             settle_down if @control.quiet?
@@ -115,6 +126,7 @@ module Ringspun
         end
 
         def drain
+          @ends_at = @machine.now + @setup.config.timeout
           settle_down
           @events.call(:shutdown)
           wait_until(@setup.config.timeout) { @control.hurried? || ended? }
@@ -131,13 +143,7 @@ module Ringspun
           deadline = @machine.now + seconds
           until yield
             left = deadline - @machine.now
-            return unless left.positive?
-
-            begin
-              @control.obey(left)
-            rescue TimeoutError
-              return
-            end
+            return unless left.positive? && @control.obey(left)
           end
         end
 

@@ -8,7 +8,7 @@ module Ringspun
       #
       # @api private
       class Measures
-        # So many minutes are kept while the storage is away.
+        # The most minutes that are kept while the storage is away.
         WAITING_MAX = 60
 
         # The jobs of one class in one minute.

@@ -17,7 +17,7 @@ module Ringspun
         LEAST_SECONDS = 0.001
         # Seconds between looks without a lost answer.
         LOOK_SECONDS = 60
-        # And a second more for so many bytes in flight, for each look reads them all.
+        # The bytes in flight for which looks are a second further apart, for each look reads them all.
         BYTES_A_SECOND = 100_000
 
         # @yieldreturn [Array<Storage::Fetched>] the jobs in flight that the worker knows

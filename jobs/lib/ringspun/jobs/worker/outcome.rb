@@ -11,13 +11,24 @@ module Ringspun
       # - `error`: the Exception, if it has failed
       # - `text`: what becomes of the job, for the log
       # - `seconds`: how long the run has taken
+      # - `acknowledged`: whether the job has acknowledged itself, in a transaction that may be rolled back yet
       #
       # @api private
-      Outcome = Struct.new(:change, :kind, :error, :text, :seconds) do
+      Outcome = Struct.new(:change, :kind, :error, :text, :seconds, :acknowledged) do
         # @return [Storage::Ack, Storage::Failure] the change, which says what the job's history is to say
         def noted
           change.event ||= Storage::Event.new(nil, kind, nil, *ErrorText.short(error)) unless kind == :done
           change
+        end
+
+        # The job has acknowledged itself, and that is committed. What has happened afterwards changes nothing.
+        #
+        # @return [Outcome]
+        def after_own_ack
+          return self if kind == :done
+
+          what = error ? "has raised #{ErrorText.short(error).join(": ")}" : "was to be #{kind}"
+          Outcome.new(change, :done, nil, "the job #{what} after done!, and is done all the same", seconds)
         end
 
         # The lock to release when the job has ended, well or not. A lock until :start is released before, one until :expiry

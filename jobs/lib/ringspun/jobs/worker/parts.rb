@@ -21,6 +21,8 @@ module Ringspun
         attr_reader :fetcher
         # @return [Heartbeat]
         attr_reader :heartbeat
+        # @return [Ticker]
+        attr_reader :ticker
 
         # @param setup [Setup]
         # @param scope [Scope] which owns the strands
@@ -75,9 +77,10 @@ module Ringspun
         def make_what_runs_jobs
           @setup => { node:, config:, storage:, log:, random: }
           @retrying = Retrying.new(config, log: log, random: random)
-          @performer = Performer.new(config, storage, @retrying, @backoff)
+          keeps_done = config.keep_done.positive?
+          @performer = Performer.new(config, storage, @retrying, @backoff, OwnAck.new(storage, node, keeps_done:))
           @acker = Acker.new(@scope, storage, node, @backoff) { |run, taken_away| settled(run, taken_away) }
-          @processor = Processor.new(@machine, @scope, @runs, @performer, @retrying, @acker, log)
+          @processor = Processor.new(@machine, @scope, @runs, @performer, @retrying, @acker, log, keeps_done:)
           @fetcher = Fetcher.new(@intake, @processor, @runs, @scope, config, @setup.queue_order)
         end
 
@@ -92,7 +95,8 @@ module Ringspun
         def new_maintenance
           @setup => { node:, config:, storage:, log:, queue_order:, random: }
           common = [storage, config, @backoff, log]
-          [Poller.new(*common, random:, node:), Pruner.new(*common, random:), Unserved.new(*common, random:),
+          @ticker = Ticker.new(*common, random:, source: Ticker.source(config))
+          [@ticker, Poller.new(*common, random:, node:), Pruner.new(*common, random:), Unserved.new(*common, random:),
            Recovery.new(*common, random:, deaths: @deaths),
            *(ExqRecovery.new(*common, random:, deaths: @deaths) if config.recover_exq),
            *(Beats.new(*common, random:) if Beats.wanted?(config)),

@@ -8,7 +8,7 @@ module Ringspun
       # @api private
       class Performer
         # The name of a constant. Nothing else is looked up.
-        CLASS_NAME = /\A[A-Z]\w*(::[A-Z]\w*)*\z/
+        CLASS_NAME = /\A[[:upper:]][[:word:]]*(::[[:upper:]][[:word:]]*)*\z/
 
         # What the classes of a program include that has kept the gem.
         GEM_S = "Sidekiq::Job"
@@ -22,11 +22,13 @@ module Ringspun
         # @param storage [Storage] which releases locks
         # @param retrying [Retrying] decides about jobs that fail
         # @param backoff [Backoff] of the machine; in a child another takes its place
-        def initialize(config, storage, retrying, backoff)
+        # @param own_ack [OwnAck] for jobs that acknowledge themselves
+        def initialize(config, storage, retrying, backoff, own_ack)
           @config = config
           @storage = storage
           @retrying = retrying
           @backoff = backoff
+          @own_ack = own_ack
           @watched = [Notices, Tracing].map(&:look).any?
           @reloader = config.reloader
           @looked_at = 0.0
@@ -106,6 +108,7 @@ module Ringspun
           instance = klass.new
           instance.jid = job["jid"]
           run.instance = instance
+          instance.acknowledge_by(@own_ack, run)
           chain = @config.server_middleware
           return instance.perform(*job["args"]) if chain.empty?
 
@@ -145,6 +148,8 @@ module Ringspun
 
         def why_not(klass)
           return "is no name of a class" unless klass
+          return Words::OF_ACTIVE_JOB if klass.respond_to?(:perform_later)
+
           return "does not include Ringspun::Jobs::Job" unless klass.is_a?(Module) && klass.ancestors.any? { |one| one.name == GEM_S }
 
           "includes #{GEM_S} of the gem sidekiq; in place of that let the Gemfile have ringspun-jobs with " \

@@ -17,7 +17,8 @@ module Ringspun
         # @param retrying [Retrying] decides about what cannot be performed
         # @param acker [Acker]
         # @param log [Log]
-        def initialize(machine, scope, runs, performer, retrying, acker, log)
+        # @param keeps_done [Boolean] whether the storage is to keep jobs that are done
+        def initialize(machine, scope, runs, performer, retrying, acker, log, keeps_done:)
           @machine = machine
           @scope = scope
           @runs = runs
@@ -25,6 +26,7 @@ module Ringspun
           @retrying = retrying
           @acker = acker
           @log = log
+          @keeps_done = keeps_done
         end
 
         # @param fetched [Storage::Fetched]
@@ -103,6 +105,7 @@ module Ringspun
         ensure
           if outcome
             outcome.seconds ||= @machine.now - began
+            outcome.change.ran = Storage::Ran.new(outcome.seconds, run.class_name) if @keeps_done && outcome.kind == :done
             finish(run, outcome)
           end
         end
@@ -120,6 +123,7 @@ module Ringspun
         def finish(run, outcome)
           outcome.change = Storage::Failure.new(run.queue, NO_TOKEN, run.jid, :queue) if run.lost?
           run.outcome = outcome
+          run.acknowledge if outcome.acknowledged
           @acker.push(run)
         end
       end

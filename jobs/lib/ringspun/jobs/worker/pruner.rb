@@ -5,7 +5,7 @@ require_relative "maintenance"
 module Ringspun
   module Jobs
     class Worker
-      # Forgets dead jobs that are too many or too old.
+      # Forgets dead jobs that are too many or too old, and jobs that are done and were kept for long enough.
       #
       # @api private
       class Pruner < Maintenance
@@ -16,6 +16,7 @@ module Ringspun
 
         def round
           @backoff.attempt(:trim_dead) { @storage.trim_dead(@config.dead_max, @config.dead_seconds) }
+          @backoff.attempt(:trim_done) { @storage.trim_done(@config.keep_done) }
           jittered(PRUNE_SECONDS)
         end
       end

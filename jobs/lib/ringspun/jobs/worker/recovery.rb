@@ -53,11 +53,7 @@ module Ringspun
         end
 
         def report(recovered)
-          job = begin
-            Wire.parse(recovered.entry)
-          rescue MalformedEntryError
-            {}
-          end
+          job = Wire.read(recovered.entry) || {}
           next_step = recovered.to == :queue ? "back in its queue" : "in quarantine"
           @log.event(:warn, "taken over from a dead process: #{next_step}", jid: job["jid"], class: job["class"],
                                                                             queue: recovered.queue, node: recovered.node)

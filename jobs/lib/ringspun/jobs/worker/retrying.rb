@@ -158,7 +158,13 @@ module Ringspun
           return :dead if %i[dead kill].include?(wanted)
           return wanted if wanted == :discard
 
+          refuse(klass, wanted) unless wanted.nil?
           (count**4) + 15 + (@random.rand(10) * (count + 1))
+        end
+
+        def refuse(klass, wanted)
+          fields = { class: klass.name, answer: wanted.inspect[0, 100] }
+          @log.event(:warn, "retry_in gives seconds, more than 0, :dead, :discard or nil", **fields)
         end
 
         # Calls a hook, which is the program's code. What it raises is logged, and counts as nil. That holds for a {Cancelled}

@@ -34,8 +34,17 @@ module Ringspun
         # @api private
         attr_accessor :strand
 
+        # Notes that the job begins.
+        #
         # @api private
-        attr_writer :instance
+        def instance=(instance)
+          @instance = instance
+          @steady = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        end
+
+        # @return [Float] for how long the job has run
+        # @api private
+        def seconds = Process.clock_gettime(Process::CLOCK_MONOTONIC) - @steady
 
         # @return [Outcome, nil]
         # @api private
@@ -50,6 +59,28 @@ module Ringspun
         # @api private
         def lose = @lost = true
 
+        # Notes that the job acknowledges itself, whatever becomes of that.
+        #
+        # @api private
+        def try_own_ack = @own_ack_tried = true
+
+        # @return [Boolean] whether it has tried
+        # @api private
+        def own_ack_tried? = @own_ack_tried
+
+        # Notes that the job was acknowledged in a transaction of its own, which may be rolled back yet.
+        #
+        # @return [nil]
+        # @api private
+        def acknowledge
+          @acknowledged = true
+          nil
+        end
+
+        # @return [Boolean] whether it was
+        # @api private
+        def acknowledged? = @acknowledged
+
         # @api private
         def initialize(fetched, job, number)
           @fetched = fetched
@@ -57,7 +88,7 @@ module Ringspun
           @number = number
           @began_at = Process.clock_gettime(Process::CLOCK_REALTIME)
           @asked = @strand = @instance = @outcome = nil
-          @lost = false
+          @lost = @acknowledged = @own_ack_tried = false
         end
 
         # @return [String, nil]

@@ -40,7 +40,7 @@ module Ringspun
 
         # Jobs from the quarantine take no place, for they run in children.
         #
-        # @return [Integer] how many of so many places are free
+        # @return [Integer] how many of the places are free
         def free_places(places) = places - size + @quarantined
 
         # @param fetched [Storage::Fetched]
@@ -58,7 +58,10 @@ module Ringspun
         # @param taken_away [Boolean] whether it was not in flight here any more
         def settle(run, taken_away)
           @quarantined -= 1 if @all.delete(run)
-          record(run, taken_away)
+          return record(run, taken_away) unless taken_away && run.acknowledged? && !run.lost?
+
+          run.outcome = run.outcome.after_own_ack
+          record(run, false)
         end
 
         # For a loop that no longer runs: ends all runs but the one that holds the thread, for their jobs go back.
@@ -113,7 +116,7 @@ module Ringspun
           @log.event(:warn, "taken away: others have run it, or will", jid: run.jid, class: run.class_name, queue: run.queue)
         end
 
-        # Of one that had not begun there is nothing to say.
+        # Says nothing of a job that had not begun.
         def returned(run, outcome)
           @log.event(:info, "back in its queue", **Log.fields_of(run.job, outcome.seconds)) if run.job && outcome.seconds
         end

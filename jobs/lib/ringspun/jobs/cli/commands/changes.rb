@@ -49,10 +49,15 @@ module Ringspun
 
         def source(word)
           place = Selection.place_of(word)
-          refuse("it does nothing to #{word}") unless sources.include?(place.is_a?(Symbol) ? place : :queue)
+          refuse("it does nothing to #{word}; it takes #{taken}") unless sources.include?(place.is_a?(Symbol) ? place : :queue)
           return place if place.is_a?(Symbol) || @storage.stats[:queues].key?(place)
 
           refuse("there is no queue #{place}")
+        end
+
+        def taken
+          *others, last = sources.map { |source| Selection::SETS.key(source) || "queue:NAME" }
+          "#{others.join(", ")} or #{last}"
         end
 
         def selection = @selection ||= Selection.new(@storage, @place, @options)
@@ -103,16 +108,14 @@ module Ringspun
         end
 
         def wanted?(stored)
-          return true if @options[:all]
-
-          selection.fits?(Wire.parse(stored.entry), @place)
-        rescue MalformedEntryError
-          false
+          @options[:all] || (Wire.read(stored.entry)&.then { |job| selection.fits?(job, @place) })
         end
 
         def change_page(found)
           in_flight, others = found.partition { |one| one.place == :in_flight }
-          in_flight.each { |one| @errors.puts Command.printable("#{jid_of(one)} runs at #{one.node}; cancel it if it is to end") }
+          in_flight.each do |one|
+            @errors.puts Command.printable("#{Wire.jid(one.entry)} runs at #{one.node}; cancel it if it is to end")
+          end
           others.group_by { |one| one.place == :queue ? one.queue : one.place }.each do |place, some|
             change_place(place, some) if sources.include?(place.is_a?(String) ? :queue : place)
           end
@@ -122,13 +125,7 @@ module Ringspun
           answers = apply(place, some)
           @done += answers.count(true)
           @gone += answers.count(false)
-          @seen = [*@seen, *some.zip(answers).filter_map { |one, there| jid_of(one) if there }] if @options[:jid]
-        end
-
-        def jid_of(found)
-          Wire.parse(found.entry)["jid"]
-        rescue MalformedEntryError
-          nil
+          @seen = [*@seen, *some.zip(answers).filter_map { |one, there| Wire.jid(one.entry) if there }] if @options[:jid]
         end
 
         def missing = @options[:jid].to_a - @seen.to_a
@@ -232,6 +229,11 @@ module Ringspun
 
         def call(jids)
           refuse("it needs the jids of jobs") if jids.empty? || jids.include?("")
+
+          if @storage.nodes.empty?
+            say "no process runs jobs, so nobody was told"
+            return FAILURE
+          end
 
           jids.each { |jid| Worker.cancel(jid, storage: @storage) }
           say "all processes are told"

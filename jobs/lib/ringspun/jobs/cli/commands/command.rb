@@ -19,7 +19,7 @@ module Ringspun
           queue: ["-q", "--queue NAME", "only jobs of that queue"],
           all: ["--all", "all jobs of the place; in a list, however many"],
           yes: ["--yes", "does not ask"],
-          limit: ["--limit N", Integer, "so many at most; 100"],
+          limit: ["--limit N", Integer, "how many at most; 100"],
           bind: ["--bind ADDRESS", "where web pages are served; 127.0.0.1, which only this machine reaches"],
           port: ["--port N", Integer, "and at which port; 9292"],
           interval: ["--interval SECONDS", Numeric, "from one look to the next; 1"],
@@ -57,7 +57,25 @@ module Ringspun
             columns.transpose.map { |cells| cells.join("  ").rstrip }
           end
 
+          # @param value [Object] of an entry, or with some
+          # @return [String] its JSON, with bytes that are no text replaced, and numbers that JSON does not know as texts
+          def json(value)
+            JSON.generate(value)
+          rescue JSON::GeneratorError, EncodingError
+            JSON.generate(sayable(value))
+          end
+
           private
+
+          def sayable(value)
+            case value
+            when Hash then value.to_h { |name, each| [sayable(name.to_s), sayable(each)] }
+            when Array then value.map { |each| sayable(each) }
+            when String then value.dup.force_encoding(Encoding::UTF_8).scrub
+            when Float then value.finite? ? value : value.to_s
+            else value
+            end
+          end
 
           def command(usage, text, *options)
             @usage = usage
@@ -96,7 +114,7 @@ module Ringspun
 
         def json? = @options[:json]
 
-        def tell(hash) = @output.puts(JSON.generate(hash))
+        def tell(hash) = @output.puts(Command.json(hash))
 
         def say(line) = @output.puts(Command.printable(line).rstrip)
 

@@ -30,21 +30,20 @@ module Ringspun
           lines.each { |line| say(line) }
         end
 
-        def job_of(entry)
-          Wire.parse(entry)
-        rescue MalformedEntryError
-          nil
-        end
-
         def shown(text, length = 60)
           text = Command.printable(text)
           text.size > length ? "#{text[0, length - 3]}..." : text
         end
 
-        # Of a job that another class wraps, that of the job.
+        # The name of the class that is wrapped, where another one wraps it.
         def name_of(job) = job["wrapped"].is_a?(String) ? job["wrapped"] : job["class"]
 
-        def time_of(at) = at && Time.at(at).strftime("%F %T")
+        # Other programs may have written any time.
+        def time_of(at)
+          return if at.nil?
+
+          at.to_f.finite? ? Time.at(at).strftime("%F %T") : "never"
+        end
       end
       private_constant :List
 
@@ -91,14 +90,14 @@ module Ringspun
         end
 
         def row(stored)
-          job = job_of(stored.entry)
+          job = Wire.read(stored.entry)
           { "place" => Selection.name_of(set), "at" => stored.at, **(job ? { "job" => job } : { "entry" => stored.entry.scrub }) }
         end
 
         def cells(row)
           job = row["job"] or return [time_of(row["at"]), nil, nil, nil, shown(row["entry"]), "no job"]
 
-          [time_of(row["at"]), job["jid"], name_of(job), job["queue"], shown(JSON.generate(job["args"])), error_of(job)]
+          [time_of(row["at"]), job["jid"], name_of(job), job["queue"], shown(Command.json(job["args"])), error_of(job)]
         end
 
         def error_of(job) = job["error_class"] && shown("#{job["error_class"]}: #{job["error_message"]}")
@@ -168,14 +167,14 @@ module Ringspun
         private
 
         def row(running)
-          job = job_of(running.entry)
+          job = Wire.read(running.entry)
           { "process" => running.node, "queue" => running.queue, "began_at" => running.began_at,
             **(job ? { "job" => job } : { "entry" => running.entry.scrub }) }
         end
 
         def cells(row)
           job = row["job"] || { "args" => row["entry"] }
-          [time_of(row["began_at"]), row["process"], job["jid"], name_of(job), row["queue"], shown(JSON.generate(job["args"]))]
+          [time_of(row["began_at"]), row["process"], job["jid"], name_of(job), row["queue"], shown(Command.json(job["args"]))]
         end
       end
       private_constant :Busy

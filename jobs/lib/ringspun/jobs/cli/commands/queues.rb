@@ -13,7 +13,8 @@ module Ringspun
         def call(queues)
           refuse("it needs the names of queues") if queues.empty? || queues.include?("")
 
-          queues.each do |queue|
+          queues.each do |word|
+            queue = Selection.queue_of(word)
             @storage.pause(queue)
             known = @storage.stats[:queues].key?(queue)
             say "#{queue} is paused#{"; nothing was ever enqueued there" unless known}"
@@ -33,7 +34,8 @@ module Ringspun
           refuse("it needs the names of queues") if queues.empty? || queues.include?("")
 
           paused = @storage.paused
-          queues.each do |queue|
+          queues.each do |word|
+            queue = Selection.queue_of(word)
             @storage.resume(queue)
             say paused.include?(queue) ? "#{queue} goes on" : "#{queue} was not paused"
           end
@@ -54,7 +56,10 @@ module Ringspun
           served = Served.new(@storage.nodes)
           rows = sample.queues.map { |queue| row(sample, queue).merge("processes" => served.count(queue)) }
           head = ["queue", "waiting", "latency", "processes", nil]
-          json? ? rows.each { |row| tell(row) } : table(head, rows.map { |row| cells(row) })
+          return rows.each { |row| tell(row) } && SUCCESS if json?
+
+          table(head, rows.map { |row| cells(row) })
+          say("in #{@storage.identity}")
           SUCCESS
         end
 
@@ -81,7 +86,7 @@ module Ringspun
         def call(names)
           none(names)
           nodes = @storage.nodes
-          wrong = [*@storage.risks, *("no worker runs" if nodes.empty?), *unserved(nodes)]
+          wrong = [*@storage.risks, *("no worker runs on #{@storage.identity}" if nodes.empty?), *unserved(nodes)]
           json? ? tell({ "processes" => nodes.size, "wrong" => wrong }) : wrong.each { |line| say(line) }
           say("#{Words.count(nodes.size, "process", "processes")}, nothing is wrong") unless json? || wrong.any?
           wrong.empty? ? SUCCESS : FAILURE
@@ -129,13 +134,14 @@ module Ringspun
           processes(nodes)
           say(Storage::STATS.first(7).map { |name| "#{name.name.tr("_", " ")} #{stats[name]}" }.join(", "))
           say("#{stats[:twice]} ran twice, for their process had lost its lease") if stats[:twice].positive?
+          say("in #{@storage.identity}")
           SUCCESS
         end
 
         private
 
         def tell_all(stats, paused, nodes)
-          tell({ **stats.except(:nodes), "paused" => paused, "processes" => nodes })
+          tell({ "storage" => @storage.identity, **stats.except(:nodes), "paused" => paused, "processes" => nodes })
           SUCCESS
         end
 

@@ -76,7 +76,7 @@ module Ringspun
         def line_of(place, job)
           entry = job.entry.dup.force_encoding(Encoding::UTF_8)
           text = entry.valid_encoding? ? { "entry" => entry } : { "base64" => [entry].pack("m0") }
-          { "place" => Selection.name_of(place), **({ "at" => job.at } if job.at).to_h, **text }
+          { "place" => Selection.name_of(place), **({ "at" => job.at.clamp(-Float::MAX, Float::MAX) } if job.at).to_h, **text }
         end
       end
       private_constant :Export
@@ -115,7 +115,7 @@ module Ringspun
         end
 
         def read(line, number)
-          fields = JSON.parse(line)
+          fields = JSON.parse(line.force_encoding(Encoding::UTF_8)) # whatever the locale is
           entry = fields["entry"] || fields["base64"].unpack1("m0")
           place = Selection.place_of(fields.fetch("place"))
           at = fields["at"]
@@ -128,20 +128,14 @@ module Ringspun
 
         def jids_there
           jids = Set.new
-          Selection.new(@storage, nil, {}).each_page { |found| found.each { |one| jids << jid_of(one.entry) } }
+          Selection.new(@storage, nil, {}).each_page { |found| found.each { |one| jids << Wire.jid(one.entry) } }
           jids.delete(nil)
-        end
-
-        def jid_of(entry)
-          Wire.parse(entry)["jid"]
-        rescue MalformedEntryError
-          nil
         end
 
         # Jobs of one place that follow each other go in one call, in their order.
         def import(lines)
           fresh = lines.reject do |_, stored|
-            jid = jid_of(stored.entry)
+            jid = Wire.jid(stored.entry)
             jid && !@jids.add?(jid)
           end
           @there += lines.size - fresh.size

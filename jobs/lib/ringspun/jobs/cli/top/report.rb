@@ -11,13 +11,15 @@ module Ringspun
           # @param history [History] which has a sample
           # @param work [Array<Storage::Running>] the longest runs first
           # @param measured [Array<Storage::Measure>]
+          # @param place [String] see {Storage#identity}
           # @param now [Time]
           # @param away [String, nil] why there is no newer sample
-          def initialize(history, work, measured, now: Time.now, away: nil)
+          def initialize(history, work, measured, place:, now: Time.now, away: nil)
             @history = history
             @sample = history.last
             @work = work
             @measured = measured
+            @place = place
             @now = now
             @away = away
           end
@@ -32,7 +34,7 @@ module Ringspun
 
           # @return [Hash{String => Object}]
           def to_h
-            { "time" => @sample.time, **@sample.stats.transform_keys(&:to_s),
+            { "time" => @sample.time, "storage" => @place, **@sample.stats.transform_keys(&:to_s),
               "processed_per_second" => @history.rate(:processed)&.round(2),
               "failed_per_second" => @history.rate(:failed)&.round(2),
               "latencies" => @sample.latencies, "paused" => @sample.paused, "processes" => @sample.nodes,
@@ -49,7 +51,7 @@ module Ringspun
             first += "  #{@history.bars(:processed)}" if live
             second = "#{%i[enqueued scheduled retries dead].map { |name| "#{name} #{number(stats[name])}" }.join("  ")}  " \
                      "in flight #{number(stats[:in_flight])}  busy #{number(@sample.busy)} of #{number(places)}"
-            [first, second, *("no answer: #{@away}" if @away)]
+            [first, second, "in #{@place}", *("no answer: #{@away}" if @away)]
           end
 
           def rate(name) = @history.rate(name)&.then { |rate| format(" (%.1f/s)", rate) }
@@ -92,17 +94,11 @@ module Ringspun
 
           def running
             rows = @work.map do |run|
-              job = job_of(run.entry)
+              job = Wire.read(run.entry) || {}
               [Words.duration([@sample.time - run.began_at, 0].max), job["jid"], job["wrapped"] || job["class"], run.queue,
-               Command.printable(JSON.generate(job["args"]))[0, 200]]
+               Command.printable(Command.json(job["args"]))[0, 200]]
             end
             table(%w[runs jid class queue arguments], rows)
-          end
-
-          def job_of(entry)
-            Wire.parse(entry)
-          rescue MalformedEntryError
-            {}
           end
 
           def classes

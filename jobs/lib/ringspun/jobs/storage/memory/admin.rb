@@ -23,24 +23,32 @@ module Ringspun
           end
 
           # (see Storage#list)
-          def list(queue, from, count, connection: nil) = synchronize { copies((@queues[queue] || []).reverse[from, count]) }
+          def list(queue, from, count, from_end: false, connection: nil)
+            synchronize do
+              jobs = @queues[queue_named(queue)] || []
+              copies((from_end ? jobs : jobs.reverse)[from, count])
+            end
+          end
 
           # (see Storage#scan)
-          def scan(set, from, count, connection: nil)
-            synchronize { copies(set(set).each_value.sort_by { |job| [job.at, job.entry.b] }[from, count]) }
+          def scan(set, from, count, from_end: false, connection: nil)
+            synchronize do
+              jobs = set(set).each_value.sort_by { |job| [job.at, job.entry.b] }
+              copies((from_end ? jobs.reverse : jobs)[from, count])
+            end
           end
 
           # (see Storage#history)
           def history(jid, connection: nil)
             synchronize do
               events, ends = @histories[jid]
-              ends && ends > now ? events.dup : []
+              ends && ends > lasting ? events.dup : []
             end
           end
 
           # (see Storage#results)
           def results(jids, connection: nil)
-            synchronize { @results.values_at(*jids).map { |text, ends| text if ends && ends > now } }
+            synchronize { @results.values_at(*jids).map { |text, ends| text if ends && ends > lasting } }
           end
 
           # (see Storage#remove)
@@ -67,7 +75,7 @@ module Ringspun
                 next false unless job
 
                 put_into(:dead, job, now)
-                note(jid_of(job.entry), Event.new(kind: :killed))
+                note(Wire.jid(job.entry), Event.new(kind: :killed))
                 true
               end
             end
@@ -132,12 +140,13 @@ module Ringspun
 
           # (see Storage#pause)
           def pause(queue, connection: nil)
-            synchronize { @paused[queue] = true }
+            synchronize { @paused[queue_named(queue)] = true }
             nil
           end
 
           # (see Storage#resume)
           def resume(queue, connection: nil)
+            queue = queue_named(queue)
             synchronize do
               @paused.delete(queue)
               ring(queue)
@@ -151,13 +160,22 @@ module Ringspun
           # (see Storage#risks)
           def risks(connection: nil) = []
 
+          # (see Storage#version)
+          def version(connection: nil) = nil
+
+          # (see Storage#migrate)
+          def migrate(connection: nil) = 0
+
+          # (see Storage#check)
+          def check(connection: nil) = []
+
           # (see Storage#time)
           def time(connection: nil) = now
 
           private
 
           def moved_by_hand(job)
-            note(jid_of(job.entry), Event.new(kind: :by_hand))
+            note(Wire.jid(job.entry), Event.new(kind: :by_hand))
             true
           end
 
@@ -168,7 +186,7 @@ module Ringspun
             @priorities.delete(token)
             return unless index
 
-            @queues[place].delete_at(index).tap { |job| give_place_back(jid_of(job.entry)) if place == QUARANTINE }
+            @queues[place].delete_at(index).tap { |job| give_place_back(Wire.jid(job.entry)) if place == QUARANTINE }
           end
 
           # The job will not run.

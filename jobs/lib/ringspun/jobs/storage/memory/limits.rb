@@ -24,7 +24,7 @@ module Ringspun
             @limits[queue] = limit
             return 0 unless alive?(node)
 
-            waiting = @places.each_value.count { |one| one.queue == queue && !one.running && one.waits_until > now }
+            waiting = @places.each_value.count { |one| one.queue == queue && !one.running && one.waits_until > lasting }
             room(queue, limit, running_of(queue) + waiting)
           end
 
@@ -33,32 +33,32 @@ module Ringspun
           def running_of(queue) = in_flight_of(queue) + @places.each_value.count { |one| one.queue == queue && one.running }
 
           def old_runs_of(queue)
-            @old_runs.delete_if { |_, run| run.ends <= now }
+            @old_runs.delete_if { |_, run| run.ends <= lasting }
             @old_runs.each_value.count { |run| run.queue == queue }
           end
 
           # @param entry [String] of a job in the quarantine
           # @return [Boolean] false: it must not begin yet; then it holds a place, so that it is the next
           def begin_in_place(entry, jid)
-            queue = queue_of(entry)
+            queue = Wire.queue_of(entry)
             place = @places[jid]
             limit = @limits[queue]
             return true if limit.nil? || place&.running
 
             place = @places[jid] ||= Place.new(queue, 0, false)
             place.running = room(queue, limit, running_of(queue)).positive?
-            place.waits_until = now + @hold unless place.running
+            place.waits_until = lasting + @hold unless place.running
             place.running
           end
 
           # A job of a dead node goes to the quarantine.
           def keep_place(node, from, entry, jid)
-            queue = queue_of(entry)
+            queue = Wire.queue_of(entry)
             return unless @limits[queue]
 
             began = from != QUARANTINE || @places[jid]&.running
-            @old_runs[[node, from, jid]] = OldRun.new(queue, now + @hold) if began
-            return @places[jid] ||= Place.new(queue, now + @hold, false) if from != QUARANTINE
+            @old_runs[[node, from, jid]] = OldRun.new(queue, lasting + @hold) if began
+            return @places[jid] ||= Place.new(queue, lasting + @hold, false) if from != QUARANTINE
 
             stop_in_place(jid)
           end
@@ -72,8 +72,6 @@ module Ringspun
           def leave_place(jid, to) = to == QUARANTINE ? stop_in_place(jid) : give_place_back(jid)
 
           def old_run_ended(node, from, jid) = @old_runs.delete([node, from, jid])&.then { |run| ring(run.queue) }
-
-          def queue_of(entry) = job_of(entry)&.fetch("queue", nil) || "default"
         end
         private_constant :Limits
       end

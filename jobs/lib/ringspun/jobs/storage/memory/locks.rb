@@ -14,7 +14,7 @@ module Ringspun
               holder = hold(token, jid, seconds)
               next holder if holder && holder != jid
 
-              @locks[token] = [jid, now + seconds]
+              @locks[token] = [jid, lasting + seconds]
               nil
             end
           end
@@ -27,15 +27,15 @@ module Ringspun
           # @return [String, nil] the jid that holds the lock already; nil: the lock is taken for `jid`
           def hold(token, jid, seconds)
             holder, ends = @locks[token]
-            return holder if holder && ends > now
+            return holder if holder && ends > lasting
 
-            @locks[token] = [jid, now + seconds]
+            @locks[token] = [jid, lasting + seconds]
             nil
           end
 
           def release(token, jid)
             holder, ends = @locks[token]
-            return false unless holder == jid && ends > now
+            return false unless holder == jid && ends > lasting
 
             @locks.delete(token)
             true
@@ -43,7 +43,7 @@ module Ringspun
 
           # The lock of a job that will not run, unless it is one until expiry.
           def release_lock_of(stored)
-            job = job_of(stored.entry) or return
+            job = Wire.read(stored.entry) or return
             release(job["unique_token"], job["jid"]) unless job["unique_until"] == "expiry"
           end
         end

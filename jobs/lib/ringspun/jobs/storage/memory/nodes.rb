@@ -8,14 +8,19 @@ module Ringspun
         #
         # @api private
         module Nodes
+          # When a lease ends, and the seconds for which it was extended.
+          Lease = Struct.new(:ends, :lasts)
+          private_constant :Lease
+
           # (see Storage#extend)
           def extend(nodes, seconds, connection: nil)
             synchronize do
+              note_outage
               nodes.map do |node|
                 kept = alive?(node) || (!@lists.key?(node) && !@leases.key?(node))
                 register(node)
                 @gone.delete(node)
-                @leases[node] = now + seconds
+                @leases[node] = Lease.new(lasting + seconds, seconds)
                 kept
               end
             end
@@ -24,6 +29,7 @@ module Ringspun
           # (see Storage#recover)
           def recover(limit, forget: FORGET_SECONDS, hold: HOLD_SECONDS, connection: nil)
             synchronize do
+              note_outage
               @hold = hold
               @lists.keys.reject { |node| alive?(node) }.each_with_object([]) do |node, moved|
                 break moved if moved.size >= limit
@@ -32,8 +38,8 @@ module Ringspun
                 empty(node, moved, limit)
                 next @gone.delete(node) if moved.size > before
 
-                @gone[node] ||= now
-                [@lists, @gone].each { |all| all.delete(node) } if now - @gone[node] >= forget
+                @gone[node] ||= lasting
+                [@lists, @gone].each { |all| all.delete(node) } if lasting - @gone[node] >= forget
               end
             end
           end
@@ -46,7 +52,7 @@ module Ringspun
             synchronize do
               @lists.delete(node)&.each do |queue, jobs|
                 jobs.each do |job|
-                  jid = jid_of(job.entry)
+                  jid = Wire.jid(job.entry)
                   @trials.delete(jid) if queue == QUARANTINE
                   stop_in_place(jid) if queue == QUARANTINE
                   note(jid, Event.new(kind: :returned), node)
@@ -65,15 +71,27 @@ module Ringspun
             synchronize do
               shown = { **defaults, **JSON.parse(JSON.generate(info)), "identity" => node, "busy" => work.size, "beat" => now }
               jobs = work.map { |slot, queue, entry, began| Running.new(node, slot.to_s, queue, entry, began.to_f) }
-              @announced[node] = [shown, now + SHOWN_SECONDS, jobs.sort_by { |job| [job.began_at, job.slot] }]
+              @announced[node] = [shown, lasting + SHOWN_SECONDS, jobs.sort_by { |job| [job.began_at, job.slot] }]
             end
             nil
           end
 
           # (see Storage#measure)
           def measure(measures, connection: nil)
-            synchronize { measures.each { |measure| add_to_totals(measure) } }
+            synchronize do
+              measures.each { |measure| add_to_minute(measure, add_to_totals(measure)) }
+              @minutes.delete_if { |(_, minute), _| minute <= this_minute - MINUTES_MAX }
+            end
             nil
+          end
+
+          # (see Storage#measured_minutes)
+          def measured_minutes(class_name, count = MINUTES_MAX, connection: nil)
+            synchronize do
+              last = this_minute - [count, MINUTES_MAX].min
+              minutes = @minutes.values.select { |one| one.class_name == class_name && one.minute > last }
+              minutes.sort_by(&:minute).map { |one| one.dup.tap { |copy| copy.histogram = copy.histogram.dup } }
+            end
           end
 
           # (see Storage#measured)
@@ -101,14 +119,14 @@ module Ringspun
             synchronize do
               nodes.map do |node|
                 _, ends, jobs = @announced[node]
-                ends && ends > now ? jobs.map(&:dup) : []
+                ends && ends > lasting ? jobs.map(&:dup) : []
               end
             end
           end
 
           # (see Storage#nodes)
           def nodes(connection: nil)
-            synchronize { @announced.sort.filter_map { |_, (shown, ends)| shown.dup if ends > now } }
+            synchronize { @announced.sort.filter_map { |_, (shown, ends)| shown.dup if ends > lasting } }
           end
 
           private
@@ -116,12 +134,38 @@ module Ringspun
           def add_to_totals(measure)
             name = measure.class_name
             name = OTHERS unless @measured.key?(name) || @measured.size < CLASSES_MAX
-            total = @measured[name] ||= Measure.new(nil, name, 0, 0, 0, Hash.new(0))
+            add(measure, @measured[name] ||= Measure.new(nil, name, 0, 0, 0, Hash.new(0)))
+            name
+          end
+
+          def add_to_minute(measure, name)
+            minute = measure.minute
+            add(measure, @minutes[[name, minute]] ||= Measure.new(minute, name, 0, 0, 0, Hash.new(0)))
+          end
+
+          def add(measure, total)
             %i[processed failed milliseconds].each { |field| total[field] += measure[field] }
             measure.histogram.each { |index, count| total.histogram[index] += count }
           end
 
-          def alive?(node) = (@leases[node] || 0) > now
+          def this_minute = (now / 60).to_i
+
+          def alive?(node) = @leases.key?(node) && @leases[node].ends > lasting
+
+          # Leases stand still while the process does, which may be stopped or on a host that is suspended. See {Storage#extend}.
+          def note_outage
+            time = lasting
+            beaten, @beaten = @beaten, time
+            lasts = beaten && @leases.each_value.filter_map { |lease| lease.lasts if lease.ends > beaten }.max or return
+            outage = time - beaten
+            stand_still(beaten, outage) if outage > [lasts / 2.0, OUTAGE_SECONDS].max
+          end
+
+          def stand_still(since, seconds)
+            @leases.each_value { |lease| lease.ends += seconds if lease.ends > since }
+            @places.each_value { |place| place.waits_until += seconds if place.waits_until > since }
+            @old_runs.each_value { |run| run.ends += seconds if run.ends > since }
+          end
 
           def empty(node, moved, limit)
             @lists[node].each do |queue, jobs|
@@ -135,27 +179,19 @@ module Ringspun
 
           def give_away(node, queue, stored)
             entry = stored.entry
-            job = job_of(entry)
+            job = Wire.read(entry)
             if job.nil?
               line_up(queue, stored, front: true)
               return :queue
             end
             if queue != QUARANTINE
               @recovered[job["jid"]] += 1
-              entry = with_queue(entry, queue) unless job["queue"]
+              entry = Wire.with_queue(entry, queue) unless job["queue"]
             end
             keep_place(node, queue, entry, job["jid"])
             note(job["jid"], Event.new(kind: :taken_over), node)
             line_up(QUARANTINE, job_with(entry, stored))
             :quarantine
-          end
-
-          # A null goes, for readers take the last of two members.
-          def with_queue(entry, queue)
-            job = Wire.parse_to_change(entry)
-            return entry.sub("{") { %({"queue":#{JSON.generate(queue)},) } unless job.key?("queue")
-
-            Wire.dump({ "queue" => queue }.merge(job.except("queue")))
           end
         end
         private_constant :Nodes

@@ -8,7 +8,7 @@ module Ringspun
         #
         # @api private
         module Admin
-          # So many jobs are cleared at a time, for others wait meanwhile.
+          # The most jobs that are cleared at a time, for others wait meanwhile.
           CLEARED = 1000
 
           # (see Storage#queues)
@@ -21,18 +21,19 @@ module Ringspun
           end
 
           # (see Storage#list)
-          def list(queue, from, count, connection: nil)
+          def list(queue, from, count, from_end: false, connection: nil)
             return [] unless count.positive?
 
-            call(connection, Script[:list].command(@prefix, queue, from, count), again: true)
+            call(connection, Script[:list].command(@prefix, queue_named(queue), from, count, from_end ? 1 : 0), again: true)
               .map { |entry| Stored.new(entry, entry) }
           end
 
           # (see Storage#scan)
-          def scan(set, from, count, connection: nil)
+          def scan(set, from, count, from_end: false, connection: nil)
             return [] unless count.positive?
 
-            call(connection, ["ZRANGE", set_key(set), from, from + count - 1, "WITHSCORES"], again: true)
+            way = from_end ? ["REV"] : []
+            call(connection, ["ZRANGE", set_key(set), from, from + count - 1, *way, "WITHSCORES"], again: true)
               .map { |entry, at| Stored.new(entry, entry, at) }
           end
 
@@ -118,13 +119,13 @@ module Ringspun
 
           # (see Storage#pause)
           def pause(queue, connection: nil)
-            call(connection, ["SADD", key("paused"), queue], again: true)
+            call(connection, ["SADD", key("paused"), queue_named(queue)], again: true)
             nil
           end
 
           # (see Storage#resume)
           def resume(queue, connection: nil)
-            call(connection, ["SREM", key("paused"), queue], again: true)
+            call(connection, ["SREM", key("paused"), queue_named(queue)], again: true)
             nil
           end
 
@@ -141,6 +142,13 @@ module Ringspun
             ["Redis deletes #{what} when its memory is full: its maxmemory-policy is #{policy}; set it to noeviction"]
           rescue StorageError # the ACL refuses INFO
             []
+          end
+
+          # (see Storage#check)
+          def check(connection: nil)
+            stats(connection: connection)[:unreadable].map do |queue|
+              "the queue #{queue} cannot be read: #{key("queue:#{queue}")} is no list; rename what is there"
+            end
           end
 
           # (see Storage#time)
@@ -185,9 +193,7 @@ module Ringspun
           end
 
           def priority_of(entry)
-            Wire.priority(Wire.parse(entry)) if entry.b.include?(Wire::PRIORITY)
-          rescue MalformedEntryError
-            nil
+            Wire.read(entry)&.then { |job| Wire.priority(job) } if entry.b.include?(Wire::PRIORITY)
           end
 
           def kind_and_name(place)

@@ -9,7 +9,7 @@ module Ringspun
         #
         # @api private
         class Connection
-          # After so many seconds without use a PING comes first: the server, or something between, may have closed the
+          # Seconds without use after which a PING comes first: the server, or something between, may have closed the
           # connection, and then a command would have an unknown outcome without need.
           IDLE_SECONDS = 5
 

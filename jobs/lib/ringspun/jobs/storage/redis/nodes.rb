@@ -10,9 +10,9 @@ module Ringspun
         #
         # @api private
         module Nodes
-          # So many messages are read in one call.
+          # The most messages that are read in one call.
           SIGNALS_MAX = 100
-          # So many keys the server scans before it serves others: https://redis.io/docs/latest/commands/scan/
+          # Keys that the server scans before it serves others: https://redis.io/docs/latest/commands/scan/
           SCAN_COUNT = 1000
 
           # (see Storage#extend)
@@ -81,6 +81,23 @@ module Ringspun
               names = repeat(one, [["SMEMBERS", key("ringspun:measured")]]).first.sort
               totals = names.empty? ? [] : repeat(one, names.map { |name| ["HGETALL", key("ringspun:measured:#{name}")] })
               names.zip(totals).map { |name, fields| totals_of(name, fields.transform_values(&:to_i)) }
+            end
+          end
+
+          # (see Storage#measured_minutes)
+          def measured_minutes(class_name, count = MINUTES_MAX, connection: nil)
+            use(connection) do |one|
+              last = repeat(one, [["TIME"]]).first.first.to_i / 60
+              minutes = (last - [count, MINUTES_MAX].min + 1..last).to_a
+              return [] if minutes.empty?
+
+              answers = repeat(one, minutes.flat_map { |minute| minute_commands(minute, class_name) })
+              minutes.zip(answers.each_slice(2)).filter_map do |minute, (numbers, counts)|
+                next if numbers.none?
+
+                histogram = counts.each_with_index.reject { |number, _| number.zero? }.to_h(&:reverse)
+                Measure.new(minute, class_name, *numbers.map(&:to_i), histogram)
+              end
             end
           end
 
@@ -162,14 +179,25 @@ module Ringspun
             JSON.generate("queue" => queue, "payload" => entry, "run_at" => began.to_f, "pid" => slot.to_s, "host" => node)
           end
 
-          # The names of the keys: of the minute, of its ten minutes, and of the histogram. Times are in UTC.
+          # The names of the keys: of the minute, and of the histogram. Times are in UTC.
           # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/metrics/query.rb
+          def keys_of(minute, class_name)
+            time = Time.at(minute * 60).utc
+            [time.strftime("j|%y%m%d|%-H:%M"), "h|#{class_name}-#{time.strftime("%-d-%-H:%-M")}"]
+          end
+
+          # With that of its ten minutes.
           def measure_of(measure)
-            time = Time.at(measure.minute * 60).utc
-            minute = time.strftime("j|%y%m%d|%-H:%M")
+            minute, histogram = keys_of(measure.minute, measure.class_name)
             counts = measure.histogram.to_a.flatten
-            [minute, minute[..-2], "h|#{measure.class_name}-#{time.strftime("%-d-%-H:%-M")}", measure.class_name,
-             measure.processed, measure.failed, measure.milliseconds, counts.size, *counts]
+            [minute, minute[..-2], histogram, measure.class_name, measure.processed, measure.failed, measure.milliseconds,
+             counts.size, *counts]
+          end
+
+          def minute_commands(minute, class_name)
+            hash, histogram = keys_of(minute, class_name)
+            [["HMGET", key(hash), *%w[p f ms].map { |field| "#{class_name}|#{field}" }],
+             ["BITFIELD_RO", key(histogram), *(0..LIMITS_MS.size).flat_map { |index| ["GET", "u16", "##{index}"] }]]
           end
 
           def totals_of(name, fields)

@@ -17,9 +17,9 @@ module Ringspun
         module Search
           include Searching
 
-          # So many entries in a step.
+          # The most entries in a step.
           STEP = 1000
-          # And no more once they have so many bytes.
+          # The bytes at which a step ends before that.
           STEP_BYTES = 4 * 1024 * 1024
 
           private

@@ -8,6 +8,9 @@ module Ringspun
         #
         # @api private
         module Settings
+          # Settings of {Config} that only a program has which shares a Redis with others.
+          SHARING = %i[milliseconds recover_exq].freeze
+
           # What says where the server is, of the options of RedisClient.
           ADDRESS = %i[url host port path db sentinels name role].freeze
 
@@ -23,6 +26,13 @@ module Ringspun
             end
           end
 
+          # @param config [Config]
+          # @return [Boolean] whether a setting, or the environment, says something of a Redis
+          def named?(config)
+            !Address.given.nil? || config.given?(:redis) || !config.namespace.empty? ||
+              SHARING.any? { |name| config.public_send(name) }
+          end
+
           # A YAML file has Strings as keys.
           def symbols(value)
             case value
@@ -36,7 +46,16 @@ module Ringspun
       end
 
       register(:redis) do |config|
+        if config.keep_done.positive?
+          raise ConfigError, "keep_done needs a storage with tables, such as sqlite:PATH: Redis keeps no jobs that are done; " \
+                             "leave it out"
+        end
+
         Redis.new(config.redis, namespace: config.namespace, milliseconds: config.milliseconds, history: config.history)
+      end
+      by_default_a_server(:redis, "redis: redis://HOST:6379/0 in the settings or REDIS_URL=redis://HOST:6379/0 in the " \
+                                  "environment (a Redis, for those of many hosts)") do |config|
+        Redis.const_get(:Settings).named?(config)
       end
     end
 

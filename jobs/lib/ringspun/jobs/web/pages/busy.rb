@@ -7,7 +7,7 @@ module Ringspun
       #
       # @api private
       class Busy < Page
-        # So many jobs on a page.
+        # The most jobs on a page.
         PAGE = 100
         HEADS = { "Job" => nil, "Arguments" => nil, "Queue" => nil, "Began" => nil, "Waits for" => nil, "Actions" => nil }.freeze
 
@@ -30,7 +30,7 @@ module Ringspun
           m.p { m.a("More", href: url("/busy", node: request[:node], from: from + PAGE)) } if jobs.size > from + PAGE
         end
 
-        # Of very many jobs those of some processes are shown, for all have to be read.
+        # When very many jobs run, those of some processes are shown, for all have to be read.
         def chosen
           nodes = sample.nodes.select { |node| node["busy"].to_i.positive? }
           return [nodes.select { |node| node["identity"] == request[:node] }, []] if request[:node]

@@ -35,6 +35,7 @@ module Ringspun
           m.div(class: "charts") { charts }
           m.h2("Queues")
           queues(stats[:queues])
+          m.p("Jobs are kept in #{storage.identity}.", class: "soft")
         end
 
         def charts
@@ -43,19 +44,12 @@ module Ringspun
           done, failed = %i[processed failed].map do |name|
             rates.map { |one, other| [other.time, [(other.stats[name] - one.stats[name]) / (other.time - one.time), 0].max] }
           end
-          chart("Throughput", { "processed" => done, "of these failed" => failed }) { |value| "#{short(value)}/s" }
+          rates = { "processed" => done, "of these failed" => failed }
+          chart("Throughput", Sampler::KEPT_SECONDS, rates, sample.time) { |value| "#{short(value)}/s" }
           waits = line.map { |one| [one.time, one.latencies.values.compact.max || 0] }
-          chart("Latency of the slowest queue", { "the next job has waited" => waits }) { |value| duration(value) }
+          waits = { "the next job has waited" => waits }
+          chart("Latency of the slowest queue", Sampler::KEPT_SECONDS, waits, sample.time) { |value| duration(value) }
         end
-
-        def chart(title, lines, &)
-          m.section do
-            m.h2(title)
-            Chart.new(title, Sampler::KEPT_SECONDS, lines, sample.time, &).draw(m)
-          end
-        end
-
-        def short(value) = value < 10 ? value.round(1) : number(value.round)
 
         def queues(sizes)
           rows = sizes.max_by(Sampler::QUEUES_MAX, &:last)

@@ -23,7 +23,11 @@ module Ringspun
 
         def title = @found ? JobText.new(@found.entry).name : "Job #{@jid}"
 
-        def status = @found || @cursor || told? ? 200 : 404
+        def status
+          return 400 if @wrong
+
+          @found || @cursor || told? ? 200 : 404
+        end
 
         private
 
@@ -34,10 +38,11 @@ module Ringspun
         end
 
         def look
-          if request[:place] == "running" then @found = running
+          if request[:done] then @found = storage.find_done(request[:done])
+          elsif request[:place] == "running" then @found = running
           elsif @place && @key
             jids = @jid ? { @key => @jid } : {}
-            @found = @place.locate(storage, [@key], request.number(:at), jids)[@key]
+            @found = @place.locate(storage, [@key], Place.at(request), jids)[@key]
           elsif @jid then everywhere
           end
         end
@@ -53,6 +58,8 @@ module Ringspun
           @cursor = searched.cursor unless @found
           @place = Place.new(@found.queue || "default") if @found&.place == :queue
           @place = Place.new(@found.place) if @found && Storage::SETS.include?(@found.place)
+        rescue ArgumentError # the cursor in the address is none
+          @wrong = true
         end
 
         def found
@@ -61,7 +68,7 @@ module Ringspun
           facts("Where" => -> { where }, "Class" => job.name, "Id" => job.jid, "Queue" => (shown(job.queue) if job.queue),
                 "Tags" => (-> { tags(job) } if job.tags.any?), "Tried again" => job.tries,
                 "Created" => at(job.time("created_at")), "Enqueued" => at(job.time("enqueued_at")),
-                "Failed first" => at(job.time("failed_at")), "Failed last" => at(job.time("retried_at")))
+                "Failed first" => at(job.time("failed_at")), "Failed last" => at(job.time("retried_at")), **run)
           m.p("This is no job: it cannot be run.", class: "error") if job.malformed?
           m.h2("Arguments")
           m.pre { m.code(job.pretty_arguments) }
@@ -72,6 +79,15 @@ module Ringspun
           end
         end
 
+        # How it has run.
+        def run
+          return {} unless done?
+
+          { "Took" => duration(@found.seconds), "Ran at" => @found.node, "Fetched from" => -> { queue_link(@found.queue) } }
+        end
+
+        def done? = @found.is_a?(Storage::Done)
+
         def at(seconds) = (-> { time(seconds) } if seconds)
 
         def where
@@ -79,6 +95,10 @@ module Ringspun
             m.a(@place.queue? ? "Queue #{shown(@place.id)}" : @place.title, href: url(@place.path, **@place.query))
             m.say(", ") if @found.at
             time(@found.at) if @found.at
+          elsif done?
+            m.a("Done", href: url("/done"))
+            m.say(", ")
+            time(@found.at)
           else
             m.say("in flight at #{@found.node}")
             m.say(", since ") if @found.is_a?(Storage::Running)
@@ -88,13 +108,13 @@ module Ringspun
 
         def buttons(job)
           if @place
-            form("/jobs", **@place.query, at: request.number(:at)) do
+            form("/jobs", **@place.query, at: Place.at(request)) do
               m.input(type: "hidden", name: "key", value: "#{Place.key(@found.token)}:#{Request.encode(job.jid)}")
               m.div(class: "buttons") do
                 Listing.acts(@place.id).each { |act, text| button(text, act, danger: Listing::DANGEROUS.include?(act)) }
               end
             end
-          elsif job.jid
+          elsif job.jid && !done?
             form("/cancel", node: @found.node, jid: job.jid) do
               m.div(class: "buttons") { button("Cancel", "cancel", danger: true) }
             end
@@ -111,7 +131,9 @@ module Ringspun
         end
 
         def not_found
-          if @cursor
+          if @wrong
+            m.p("This page's address is damaged: begin anew.", class: "error")
+          elsif @cursor
             m.p("Not among the #{count(@looked, "job")} that were looked at; there are more.")
             m.p { m.a("Look on", href: url("/job", jid: @jid, cursor: @cursor, looked: @looked)) }
           elsif @looked || @jid.nil?

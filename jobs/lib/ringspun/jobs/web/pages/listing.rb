@@ -20,12 +20,23 @@ module Ringspun
         # @return [Hash{String => String}] names of acts, and what is on their buttons
         def self.acts(id) = id.is_a?(String) ? OF_QUEUE : ACTS.fetch(id)
 
+        # What the two orders of a place are called: the first one first, and the last one first.
+        ORDERS = { schedule: ["Earliest first", "Latest first"], retry: ["Earliest first", "Latest first"],
+                   dead: ["Oldest first", "Newest first"] }.freeze
+        ORDERS_OF_QUEUE = ["Next first", "Newest first"].freeze
+        private_constant :ORDERS, :ORDERS_OF_QUEUE
+
         # @param place [Place]
         def initialize(view, place)
           super(view)
           @place = place
           @from = request.number(:from)
+          @order = request[:order] if ["first", "last"].include?(request[:order])
+          @last_first = @order ? @order == "last" : place.newest_first?
+          @filter = Filter.new(request, place)
         end
+
+        def status = @wrong ? 400 : 200
 
         def title
           return "Quarantine" if quarantine?
@@ -39,11 +50,61 @@ module Ringspun
 
         def content
           size = @place.size(sample)
-          jobs = @place.page(storage, @from, size)
           explain
           whole if size.positive?
-          list(jobs, size)
+          choose_some if size.positive? || @filter.any?
+          return filtered(size) if @filter.any?
+
+          order if size > 1
+          jobs = @place.page(storage, @from, size, last_first: @last_first)
+          list(jobs, "#{number(@from + 1)} to #{number(@from + jobs.size)} of #{number(size)}") if jobs.any?
+          m.p("There are none.", class: "soft") if jobs.empty?
           pages(jobs.size, size)
+        end
+
+        # A form without a button that changes anything. A name that cannot be shown cannot be in its fields either.
+        def choose_some
+          return if @place.queue? && Markup.plain(@place.id) != @place.id
+
+          m.form(method: "get", action: url(@place.path)) do
+            @place.query.each { |name, value| m.input(type: "hidden", name: name, value: value) }
+            m.div(class: "fields") do
+              field("Class", "class")
+              field("Queue", "in") unless @place.queue?
+              m.button("Show these", type: "submit")
+            end
+          end
+        end
+
+        def field(text, name)
+          m.label(text, for: name) { m.input(type: "text", id: name, name: name, value: @filter.query[name.to_sym]) }
+        end
+
+        def filtered(size)
+          searched = @filter.search(storage)
+          looked = request.number(:looked) + searched.looked
+          all = { **@place.query, **@filter.query }
+          m.p("Looked at #{number(looked)} of #{count(size, "job")}#{searched.cursor ? " so far" : ": that is all"}; " \
+              "found #{number(searched.found.size)}#{" more" if request[:cursor]}. They are in the order in which the storage " \
+              "goes through them.", role: "status")
+          list(searched.found.map { |found| [found, 0] }, "Found") if searched.found.any?
+          m.p(class: "buttons") do
+            m.a("Look on", href: url(@place.path, **all, cursor: searched.cursor, looked: looked)) if searched.cursor
+            m.a("Show all", href: url(@place.path, **@place.query))
+          end
+        rescue ArgumentError
+          @wrong = true
+          m.p("This page's address is damaged: begin anew.", class: "error")
+        end
+
+        def order
+          names = @place.queue? ? ORDERS_OF_QUEUE : ORDERS.fetch(@place.id)
+          m.p(class: "buttons") do
+            names.zip(%w[first last]) do |text, order|
+              chosen = @last_first == (order == "last")
+              m.a(text, href: url(@place.path, **@place.query, order: order), aria_current: ("true" if chosen))
+            end
+          end
         end
 
         def explain
@@ -75,10 +136,10 @@ module Ringspun
           end
         end
 
-        def list(jobs, size)
-          return m.p("There are none.", class: "soft") if jobs.empty?
-
-          form("/jobs", **@place.query, at: jobs.map(&:last).min, from: @from) do
+        # @param jobs [Array<Array(Storage::Stored, Integer)>]
+        def list(jobs, caption)
+          here = { **@filter.here, order: @order, from: @from }
+          form("/jobs", **@place.query, at: jobs.map(&:last).min_by(&:abs), **here) do
             m.div(class: "buttons") do
               m.label(hidden: true) do
                 m.input(type: "checkbox", id: "choose-all")
@@ -86,7 +147,6 @@ module Ringspun
               end
               Listing.acts(@place.id).each { |act, text| button(text, act, danger: DANGEROUS.include?(act)) }
             end
-            caption = "#{number(@from + 1)} to #{number(@from + jobs.size)} of #{number(size)}"
             table(caption, heads, jobs) { |job, at| row(job, at) }
           end
         end
@@ -129,11 +189,17 @@ module Ringspun
         end
 
         def pages(listed, size)
+          last = size.zero? ? 0 : (size - 1) / Place::PAGE * Place::PAGE
+          more = listed.positive? && @from + listed < size
           m.p(class: "buttons") do
-            m.a("Back", href: url(@place.path, **@place.query, from: [@from - Place::PAGE, 0].max)) if @from.positive?
-            m.a("More", href: url(@place.path, **@place.query, from: @from + listed)) if listed.positive? && @from + listed < size
+            page_link("First page", 0) if @from > Place::PAGE
+            page_link("Back", [@from - Place::PAGE, 0].max) if @from.positive?
+            page_link("More", @from + listed) if more
+            page_link("Last page", last) if more && last > @from + listed
           end
         end
+
+        def page_link(text, from) = m.a(text, href: url(@place.path, **@place.query, order: @order, from: from))
       end
       private_constant :Listing
     end

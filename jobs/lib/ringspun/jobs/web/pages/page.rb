@@ -15,14 +15,14 @@ module Ringspun
       class Page
         # The pages that every page has links to.
         MENU = { "/" => "Dashboard", "/queues" => "Queues", "/busy" => "Busy", "/scheduled" => "Scheduled",
-                 "/retries" => "Retries", "/dead" => "Dead", "/quarantine" => "Quarantine", "/processes" => "Processes",
-                 "/search" => "Search" }.freeze
+                 "/retries" => "Retries", "/dead" => "Dead", "/done" => "Done", "/quarantine" => "Quarantine",
+                 "/classes" => "Classes", "/processes" => "Processes", "/cron" => "Cron", "/search" => "Search" }.freeze
 
         # What has happened, for whoever has pressed a button.
         NOTICES = {
           "retry" => "enqueued", "kill" => "among the dead now", "delete" => "deleted", "cancel" => "asked to end",
           "pause" => "paused", "resume" => "going on", "clear" => "deleted", "quiet" => "told to fetch no more jobs",
-          "stop" => "told to stop"
+          "stop" => "told to stop", "run" => "enqueued"
         }.freeze
 
         # What shows nothing: spaces of any kind, and marks for how text is laid out.
@@ -192,6 +192,34 @@ module Ringspun
         def number(value) = Words.number(value)
 
         def duration(seconds) = seconds ? Words.duration(seconds) : "unknown"
+
+        # See {Chart#initialize} for the parameters.
+        def chart(title, seconds, lines, now, &)
+          m.section do
+            m.h2(title)
+            Chart.new(title, seconds, lines, now, &).draw(m)
+          end
+        end
+
+        def short(value) = value < 10 ? value.round(1) : number(value.round)
+
+        # @param measure [Storage::Measure]
+        # @return [String] how many have failed, and of how many that is a share
+        def failures(measure)
+          share = 100.0 * measure.failed / measure.processed
+          return number(measure.failed) unless measure.failed.positive?
+
+          "#{number(measure.failed)} (#{share < 1 ? "under 1" : share.round} %)"
+        end
+
+        # @param share [Float] of the jobs that have not failed
+        # @return [String] a duration below which this share of them were
+        def below(measure, share)
+          return "none" unless measure.histogram.each_value.any?(&:positive?)
+
+          milliseconds = measure.below(share)
+          milliseconds ? duration(milliseconds / 1000.0) : "over #{duration(Storage::LIMITS_MS.last / 1000.0)}"
+        end
 
         # @param at [Float, nil] seconds since the epoch
         def time(at)

@@ -9,7 +9,7 @@ module Ringspun
       class Queues < Page
         HEADS = { "Queue" => nil, "Waiting" => "number", "Latency" => "number", "State" => nil, "Served by" => "number",
                   "Actions" => nil }.freeze
-        # So many on a page.
+        # The most queues on a page.
         PAGE = 200
 
         def title = "Queues"

@@ -69,6 +69,7 @@ module Ringspun
             @performer.backoff = Backoff.new(machine, @log)
             outcome = @performer.call(run)
             outcome.seconds = machine.now - began
+            outcome.acknowledged = run.acknowledged?
             outcome.noted # by the error itself
             outcome.error &&= Jobs::Quarantine.portable(outcome.error)
             outcome

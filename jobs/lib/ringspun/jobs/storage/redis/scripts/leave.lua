@@ -1,4 +1,4 @@
--- with: keys clock jobs history priority limits
+-- with: keys clock jobs history priority limits leases
 -- Puts what a node has in flight back in front of its queues, and forgets the node.
 -- ARGV: the namespace's prefix, the node, the quarantine, milliseconds to keep a history.
 local node, quarantine = ARGV[2], ARGV[3]
@@ -28,5 +28,5 @@ end
 deal()
 all_old_runs_ended(node)
 redis.call('SREM', key('ringspun:nodes'), node)
-redis.call('DEL', lists, key('ringspun:alive:' .. node), key('ringspun:losses:' .. node),
-  unpack(keys_of_exq(node .. '-signals')))
+forget_lease(node)
+redis.call('DEL', lists, key('ringspun:losses:' .. node), unpack(keys_of_exq(node .. '-signals')))

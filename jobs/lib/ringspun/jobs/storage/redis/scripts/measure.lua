@@ -8,7 +8,7 @@
 local HOUR = 60 * 60
 local known = key('ringspun:measured')
 
--- The key of a class's totals. Anybody may make up names of classes, so there are only so many.
+-- The key of a class's totals. Anybody may make up names of classes, so their number is limited.
 local function totals_of(class)
   if redis.call('SISMEMBER', known, class) == 0 then
     if redis.call('SCARD', known) >= tonumber(ARGV[2]) then class = ARGV[3] end

@@ -1,4 +1,4 @@
--- with: keys clock jobs history members limits
+-- with: keys clock jobs history members limits leases
 -- Moves what is in flight at nodes without a lease into the quarantine; entries that are no jobs go back to their queues.
 -- ARGV: the namespace's prefix, how many jobs at most, the quarantine, milliseconds after which such a node without jobs is
 -- forgotten, milliseconds to keep a history, for how many seconds a place is held. Returns four for each job: node, queue, entry, where it went.
@@ -7,6 +7,7 @@ local now, score = clock()
 local registry, recovered, gone = key('ringspun:nodes'), key('ringspun:recovered'), key('ringspun:gone')
 local moved = {}
 begin_writing()
+note_outage(now)
 if hold() ~= tonumber(ARGV[6]) then redis.call('SET', key('ringspun:hold'), ARGV[6]) end
 
 -- Adds the queue to a job that names none, for in the quarantine nothing else says where it belongs. Its other bytes stay. A null
@@ -64,8 +65,9 @@ local function forget(node)
 end
 
 for _, node in ipairs(redis.call('SMEMBERS', registry)) do
-  if room > 0 and redis.call('EXISTS', key('ringspun:alive:' .. node)) == 0 then
+  if room > 0 and redis.call('EXISTS', lease_key(node)) == 0 then
     local before = room
+    forget_lease(node)
     for _, queue in ipairs(redis.call('SMEMBERS', lists_of(node))) do empty(node, queue) end
     if room < before then
       redis.call('INCRBY', key('ringspun:losses:' .. node), before - room)

@@ -1,5 +1,5 @@
 -- Finding an entry of a list compares it with all that are nearer to the end where the search begins, and others wait meanwhile. A
--- script that has compared so many, which takes some hundredths of a second, does no more of what it was asked for.
+-- script that has compared COMPARED_MAX of them, in some hundredths of a second, does no more of what it was asked for.
 local compared, COMPARED_MAX = 0, 1000000
 
 local function has_compared_enough() return compared >= COMPARED_MAX end

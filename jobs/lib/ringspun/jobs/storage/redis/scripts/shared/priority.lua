@@ -28,7 +28,7 @@ local function to_level(queue, level, entry, push)
   return redis.pcall(push, level_key(queue, name), entry)
 end
 
--- So many jobs are dealt at most. More workers may wait: those who get one fetch next, and that deals again.
+-- The most jobs that are dealt. More workers may wait: those who get one fetch next, and that deals again.
 local DEALT = 16
 
 -- Brings the jobs with a priority that stand in front of a queue's list to the front of their levels.

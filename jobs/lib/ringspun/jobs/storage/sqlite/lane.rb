@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Storage
+      class Sqlite < Storage
+        # A thread that works for strands and threads, which wait until their work is done. What many of them want at the same
+        # time it does together.
+        #
+        # @api private
+        class Lane
+          # The most at once, for the first of them waits for the last.
+          TOGETHER_MAX = 256
+
+          # What one caller wants.
+          class Request
+            attr_reader :work, :durable
+            attr_accessor :value, :error, :left
+
+            def initialize(work, durable)
+              @work = work
+              @durable = durable
+              @gate = Thread::Queue.new
+              @error = UnknownOutcomeError.new("the thread of the storage has ended")
+            end
+
+            # May switch strands.
+            def wait
+              @gate.pop
+              raise @error if @error
+
+              @value
+            ensure
+              @left = true
+            end
+
+            def answer = @gate << true
+          end
+          private_constant :Request
+
+          # @param name [String] of the thread
+          # @yieldparam requests [Array<Request>] to each of which it gives a value or an error
+          def initialize(name, &body)
+            @body = body
+            @queue = Thread::Queue.new
+            @thread = Thread.new { serve }
+            @thread.name = name
+            @thread.report_on_exception = false
+          end
+
+          # May switch strands. A caller that is cancelled before its work has begun takes it along.
+          #
+          # @param durable [Boolean]
+          # @param work [Proc]
+          # @return [Object] the block's value
+          # @raise [StandardError] the block's
+          def call(work, durable: true)
+            request = Request.new(work, durable)
+            @queue << request
+            request.wait
+          rescue ClosedQueueError
+            raise UnavailableError, "the storage has been closed, and nothing was done"
+          end
+
+          # @return [Boolean] false: it was closed, or other code of the program has killed it
+          def alive? = @thread.alive?
+
+          # Ends when all that was asked for is done. May switch strands.
+          #
+          # @return [nil]
+          def close
+            @queue.close
+            @thread.join
+            nil
+          end
+
+          private
+
+          def serve
+            while (first = @queue.pop)
+              requests = [first]
+              requests << @queue.pop while requests.size < TOGETHER_MAX && !@queue.empty?
+              answer(requests.reject(&:left))
+            end
+          ensure
+            @queue.close
+            @queue.pop.answer until @queue.empty?
+          end
+
+          def answer(requests)
+            @body.call(requests) if requests.any?
+          ensure
+            requests.each(&:answer)
+          end
+        end
+        private_constant :Lane
+      end
+    end
+  end
+end

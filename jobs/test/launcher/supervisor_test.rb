@@ -1,0 +1,24 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require "ringspun/jobs/launcher/supervisor"
+require "stringio"
+
+# What a supervisor does by itself. How it gets along with its processes is in cli/executable_test.rb.
+class SupervisorTest < Minitest::Test
+  include AnyBackend
+
+  Jobs = Ringspun::Jobs
+
+  # Its workers would drain, for it would end.
+  def test_a_tree_that_cannot_be_printed_ends_it_not
+    closed = StringIO.new.tap(&:close)
+    Ringspun.run do
+      supervisor = Jobs.const_get(:Supervisor).new(Jobs::Config.new, Jobs::Log.new(Logger.new(nil)))
+      $stderr, before = closed, $stderr
+      assert_empty supervisor.__send__(:obey, :TTIN)
+    ensure
+      $stderr = before if before
+    end
+  end
+end

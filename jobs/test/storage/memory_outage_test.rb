@@ -1,0 +1,31 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require_relative "../support/storage_suite/outages"
+
+# A process with jobs in its memory that was stopped for longer than a lease.
+class MemoryOutageTest < Minitest::Test
+  include AnyBackend
+  include StorageSuite::Outages
+
+  Storage = Ringspun::Jobs::Storage
+  NODE = StorageSuite::NODE
+  OTHER = StorageSuite::OTHER
+
+  def setup
+    super
+    @now = 1e9
+  end
+
+  def storage = @storage ||= Storage::Memory.new(clock: -> { @now += 0.01 })
+
+  def pass(seconds) = @now += seconds
+
+  def push(*jids, queue: "default")
+    storage.push(jids.map do |jid|
+      Storage::Push.new(queue:, jid:, entry: JSON.generate("class" => "Work", "args" => [], "jid" => jid, "queue" => queue))
+    end)
+  end
+
+  def jids(all) = all.map { |one| JSON.parse(one.entry)["jid"] }
+end
