@@ -13,6 +13,11 @@
 #   ...  fastest_mirror.rb
 #   ...  file_tail.rb
 #   ...  find_a_bug.rb
+#   ...  http_events.rb
+#   ...  http_json.rb
+#   ...  http_proxy.rb
+#   ...  http_upload.rb
+#   ...  jobs_without_server.rb
 #   ...  kv_server.rb
 #   ...  mailer_jobs.rb
 #   ...  pipeline.rb

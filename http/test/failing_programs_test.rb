@@ -1,0 +1,159 @@
+# frozen_string_literal: true
+
+require "http_helper"
+
+# Programs that fail in ways that are no StandardError, or when others have their connection.
+class HTTPFailingProgramsTest < Minitest::Test
+  include OnServer
+
+  TEXT = { "content-type" => "text/plain" }.freeze
+  GET = "GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+
+  # --- what a program raises ---
+
+  # Others are served in the same process.
+  def test_a_program_that_ends_the_process
+    { exit: -> { exit 3 }, abort: -> { abort "no" }, "an Exception": -> { raise Exception, "no" } }.each do |name, action| # rubocop:disable Lint/RaiseException
+      ended = nil
+      app = lambda do |env|
+        env["rack.response_finished"] << ->(_env, _status, _headers, error) { ended = error }
+        capture_io { action.call }
+      end
+      assert_equal 500, answer_to(app, GET).status, name
+      assert_kind_of Exception, ended
+      assert_match(/ringspun-http: .*(SystemExit|Exception)/, @errors.string)
+    end
+  end
+
+  def test_a_body_that_ends_the_process
+    body = Enumerator.new do |parts|
+      parts << "begun"
+      exit
+    end
+    serving(->(_env) { [200, TEXT.dup, body] }, lint: false) do |connect|
+      client = connect.call
+      client.get("/")
+      assert_raises(Ringspun::EndOfStreamError) { client.answer }
+    end
+  end
+
+  def test_what_is_called_behind_an_answer_and_ends_the_process
+    app = lambda do |env|
+      env["rack.response_finished"] << ->(*) { exit }
+      [200, TEXT.dup, ["hello"]]
+    end
+    serving(app) do |connect|
+      client = connect.call
+      2.times do
+        client.get("/")
+        assert_equal 200, client.answer.status
+      end
+    end
+    assert_match(/in rack.response_finished: .*SystemExit/, @errors.string)
+  end
+
+  def test_a_limit_of_time_does_not_change_that
+    assert_equal 500, answer_to(->(_env) { exit }, GET, request_timeout: 60).status
+  end
+
+  # A signal is for the process. One that has no handler comes as such an error, wherever the thread is.
+  def test_a_signal_ends_the_run
+    assert_raises(Interrupt) { answer_to(->(_env) { raise Interrupt }, GET) }
+  end
+
+  def test_an_error_without_a_message
+    error = Class.new(StandardError) { def message = raise("this one as well") }
+    assert_equal 500, answer_to(->(_env) { raise error }, GET).status
+    assert_match(/failing_programs_test.rb:\d+.*whose message raises RuntimeError/, @errors.string)
+  end
+
+  # As where the standard error was a pipe to a program that has ended.
+  def test_errors_that_nobody_reads
+    reader, writer = IO.pipe
+    reader.close
+    app = lambda do |env|
+      env["rack.response_finished"] << ->(*) { raise "no" }
+      raise "no"
+    end
+    _, warned = capture_io do
+      serving(app, errors: writer) do |connect|
+        2.times { assert_equal 500, connect.call.tap { |client| client.get("/") }.answer.status }
+      end
+    end
+    assert_equal 1, warned.scan("errors: takes nothing (Broken pipe)").size
+  ensure
+    writer.close
+  end
+
+  # The reason is in UTF-8, and the line in what a client has sent.
+  def test_errors_that_go_into_no_text_with_the_reason
+    takes_none = Object.new
+    def takes_none.puts(_line) = raise("l\u00e4uft nicht")
+    telling = Ringspun::HTTP.const_get(:Telling)
+    _, warned = capture_io { assert_nil telling.new(takes_none).puts("\xff".b) }
+    assert_match(/\Aringspun-http: errors: takes nothing \(l..uft nicht\), which is told once; it was to take: \xff\Z/n, warned.b)
+    _, warned = capture_io { assert_nil telling.new(takes_none).puts(Object.new.tap { |it| def it.to_s = raise("no") }) }
+    assert_match(/takes nothing \(RuntimeError\); what it was to take is no text/, warned)
+  end
+
+  # The answer is its parent's.
+  def test_a_child_that_exits
+    app = lambda do |_env|
+      exit 3 unless (child = fork)
+      [200, TEXT.dup, [Process.wait2(child).last.exitstatus.to_s]]
+    end
+    serving(app) do |connect|
+      client = connect.call
+      client.send("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+      assert_match(/\AHTTP.*\r\n\r\n3\z/m, client.rest)
+    end
+    assert_equal "", @errors.string
+  end
+
+  # The client has the whole answer.
+  def test_a_body_that_fails_when_it_is_closed
+    body = %w[a b].each
+    body.define_singleton_method(:close) { raise "no" }
+    serving(->(_env) { [200, TEXT.dup, body] }, lint: false) do |connect|
+      client = connect.call
+      client.get("/")
+      client.get("/")
+      assert_equal [[200, "ab", nil], [200, "ab", "close"]],
+                   Array.new(2) { client.answer.then { |answer| [answer.status, answer.body, answer["connection"]] } }
+    end
+    assert_match(/no \(RuntimeError\)/, @errors.string)
+  end
+
+  # --- connections that it takes ---
+
+  # Libraries of WebSockets look for it there.
+  def test_the_connection_that_was_taken_is_in_the_env
+    app = lambda do |env|
+      taken = env["rack.hijack"].call
+      taken.write(env["rack.hijack_io"].equal?(taken) ? "the same" : "another")
+      taken.close
+      [-1, {}, []]
+    end
+    serving(app, lint: false) do |connect|
+      client = connect.call
+      client.get("/")
+      assert_equal "the same", client.rest
+    end
+  end
+
+  # Its client would wait until the garbage is collected, and so would the end of the server.
+  def test_a_program_that_takes_the_connection_and_fails
+    kept = nil
+    app = lambda do |env|
+      kept = env["rack.hijack"].call
+      raise "no"
+    end
+    serving(app, lint: false) do |connect|
+      client = connect.call
+      client.get("/")
+      assert_equal "", client.rest
+    end
+    assert_predicate kept, :closed?
+    assert_match(/no \(RuntimeError\)/, @errors.string)
+  end
+end

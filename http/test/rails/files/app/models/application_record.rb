@@ -1,0 +1,6 @@
+# frozen_string_literal: true
+
+class ApplicationRecord < ActiveRecord::Base
+  primary_abstract_class
+  connects_to database: { writing: :primary, reading: :replica }
+end
