@@ -12,7 +12,7 @@ run = lambda do |library, program, meter, calls:, connections: 5, backend: nil|
   Bench::HttpServer.during(latency) do |port|
     jobs = Bench::RailsJobs.new(library, meter, connections:, backend:)
     moments = Bench::Calling.moments(calls)
-    jobs.work(calls, port, program, moments) do |worker|
+    jobs.work(calls, "CallJob", [port], program, moments) do |worker|
       Bench::Calling.take(meter, worker, moments, latency)
     end
   end

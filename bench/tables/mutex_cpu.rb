@@ -10,6 +10,21 @@ texts = {
   "foobar" => ["foobar" * 100, /foo(.+)$/]
 }
 
+# What threads, Async and our strands share.
+started = lambda do |groups, workers, matches, text, lock, start|
+  line, pattern = texts.fetch(text)
+  groups.times.flat_map do
+    mutex = lock.new
+    workers.times.map do
+      start.call do
+        matched = 0
+        matches.times { mutex.synchronize { matched += 1 if pattern.match?(line) } }
+        matched
+      end
+    end
+  end
+end
+
 Bench.table "mutex_cpu" do
   title "Mutex, CPU-bound"
   about "20 groups, each a mutex and 10 workers which lock it and match a Regexp within, 5,000 times each; and " \
@@ -23,59 +38,22 @@ Bench.table "mutex_cpu" do
 
   # A thread for each worker, a stock Mutex for each group.
   contender "threads" do |meter, groups:, workers:, matches:, text:|
-    line, pattern = texts.fetch(text)
-    meter.measure do
-      threads = groups.times.flat_map do
-        mutex = Mutex.new
-        workers.times.map do
-          Thread.new do
-            matched = 0
-            matches.times { mutex.synchronize { matched += 1 if pattern.match?(line) } }
-            matched
-          end
-        end
-      end
-      { matched: threads.sum(&:value) }
-    end
+    meter.measure { { matched: started.call(groups, workers, matches, text, Mutex, Thread.method(:new)).sum(&:value) } }
   end
 
   # A task for each worker. The stock Mutex is the lock in Async's guide to thread safety, and costs half of Async::Semaphore:
   # https://socketry.github.io/async/guides/thread-safety/
   contender "async", requires: "async" do |meter, groups:, workers:, matches:, text:|
-    line, pattern = texts.fetch(text)
     meter.measure do
-      Sync do |task|
-        tasks = groups.times.flat_map do
-          mutex = Mutex.new
-          workers.times.map do
-            task.async do
-              matched = 0
-              matches.times { mutex.synchronize { matched += 1 if pattern.match?(line) } }
-              matched
-            end
-          end
-        end
-        { matched: tasks.sum(&:wait) }
-      end
+      Sync { |task| { matched: started.call(groups, workers, matches, text, Mutex, task.method(:async)).sum(&:wait) } }
     end
   end
 
   # The stock Mutex under our scheduler, a strand for each worker.
   contender "ringspun fs", requires: "ringspun" do |meter, groups:, workers:, matches:, text:|
-    line, pattern = texts.fetch(text)
     meter.measure do
       Ringspun.run do |machine|
-        strands = groups.times.flat_map do
-          mutex = Mutex.new
-          workers.times.map do
-            machine.spin do
-              matched = 0
-              matches.times { mutex.synchronize { matched += 1 if pattern.match?(line) } }
-              matched
-            end
-          end
-        end
-        { matched: strands.sum(&:await) }
+        { matched: started.call(groups, workers, matches, text, Mutex, machine.method(:spin)).sum(&:await) }
       end
     end
   end
@@ -103,20 +81,11 @@ Bench.table "mutex_cpu" do
 
   # The stock Mutex on its fiber scheduler.
   uringmachine_fs do |meter, groups:, workers:, matches:, text:|
-    line, pattern = texts.fetch(text)
     counts = []
     meter.measure do
       Bench::UringMachine.schedule do |start|
-        groups.times do
-          mutex = Mutex.new
-          workers.times do
-            start.call do
-              matched = 0
-              matches.times { mutex.synchronize { matched += 1 if pattern.match?(line) } }
-              counts << matched
-            end
-          end
-        end
+        counting = ->(&work) { start.call { counts << work.call } }
+        started.call(groups, workers, matches, text, Mutex, counting)
       end
     end
     { matched: counts.sum }
@@ -124,20 +93,9 @@ Bench.table "mutex_cpu" do
 
   # A strand for each worker, a Ringspun::Mutex for each group.
   contender "ringspun", requires: "ringspun" do |meter, groups:, workers:, matches:, text:|
-    line, pattern = texts.fetch(text)
     meter.measure do
       Ringspun.run do |machine|
-        strands = groups.times.flat_map do
-          mutex = Ringspun::Mutex.new
-          workers.times.map do
-            machine.spin do
-              matched = 0
-              matches.times { mutex.synchronize { matched += 1 if pattern.match?(line) } }
-              matched
-            end
-          end
-        end
-        { matched: strands.sum(&:await) }
+        { matched: started.call(groups, workers, matches, text, Ringspun::Mutex, machine.method(:spin)).sum(&:await) }
       end
     end
   end

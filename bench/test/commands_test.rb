@@ -14,16 +14,16 @@ class BenchTest::CommandsTest < Minitest::Test
   end
 
   def test_the_task_takes_the_name_of_a_table
-    %w[call_methods wait_methods call_methods_waiting jobs_seed].each do |name|
-      assert_equal [[name], []], asked_of_rake("benchmark[#{name}]")
-    end
+    names = %w[call_methods wait_methods call_methods_waiting jobs_seed]
+    assert_equal names.map { |name| [[name], []] }, asked_of_rake(*names.map { |name| "benchmark[#{name}]" })
   end
 
   def test_the_task_takes_the_names_of_the_other_seeds_scripts
-    { "single_row_mode" => "pg_streams", "em_pg" => "pg_parallel", "bm_io_pipe" => "pipe", "bm_io_socketpair" => "socketpair",
-      "bm_mutex_cpu" => "mutex_cpu", "bm_mutex_io" => "mutex_io", "bm_queue" => "queue" }.each do |script, table|
-      assert_equal [[table], %w[--quick]], asked_of_rake("benchmark[#{script},--quick]")
-    end
+    tables = { "single_row_mode" => "pg_streams", "em_pg" => "pg_parallel", "bm_io_pipe" => "pipe",
+               "bm_io_socketpair" => "socketpair", "bm_mutex_cpu" => "mutex_cpu", "bm_mutex_io" => "mutex_io",
+               "bm_queue" => "queue" }
+    assert_equal tables.values.map { |table| [[table], %w[--quick]] },
+                 asked_of_rake(*tables.keys.map { |script| "benchmark[#{script},--quick]" })
   end
 
   # It compares with the run that is kept, and fails nothing.
@@ -37,8 +37,8 @@ class BenchTest::CommandsTest < Minitest::Test
   end
 
   def test_the_task_hands_options_on_and_without_a_name_runs_all_three
-    assert_equal [%w[wait_methods], ["--quick", "--seed", "7"]], asked_of_rake("benchmark[wait_methods,--quick,--seed,7]")
-    assert_equal [%w[call_methods wait_methods call_methods_waiting], []], asked_of_rake("benchmark")
+    assert_equal [[%w[wait_methods], ["--quick", "--seed", "7"]], [%w[call_methods wait_methods call_methods_waiting], []]],
+                 asked_of_rake("benchmark[wait_methods,--quick,--seed,7]", "benchmark")
   end
 
   def test_what_the_bench_ends_with_is_what_the_scripts_end_with
@@ -50,17 +50,28 @@ class BenchTest::CommandsTest < Minitest::Test
 
   private
 
-  def asked_of_rake(task) = asked(Gem.bin_path("rake", "rake"), task)
+  # A rake for each of the tasks, all of which one process has loaded.
+  RAKE = <<~'RUBY'
+    require "rake"
+    Rake.application.init("rake", [])
+    Rake.application.load_rakefile
+    ARGV.each { |task| Process.wait(fork { Rake.application.run([task]) }) }
+  RUBY
 
-  # What it was asked for: tables that exist, and options.
-  def asked(*command)
+  def asked_of_rake(*tasks) = all_asked("-e", RAKE, *tasks)
+  def asked(*command) = all_asked(*command).then { |all| all.size == 1 ? all.first : flunk(all.inspect) }
+
+  # What it was asked for, each time: tables that exist, and options.
+  def all_asked(*command)
     in_copy("echo \"$@\"") do |folder|
       out, status = Open3.capture2e(RbConfig.ruby, *command, chdir: folder)
       assert_predicate status, :success?, out
-      only, tables, *options = out.split
-      assert_equal "--only", only, out
-      assert_empty tables.split(",") - BenchTest.tables.map(&:name)
-      return tables.split(","), options
+      out.lines.map do |line|
+        only, tables, *options = line.split
+        assert_equal "--only", only, out
+        assert_empty tables.split(",") - BenchTest.tables.map(&:name)
+        [tables.split(","), options]
+      end
     end
   end
 

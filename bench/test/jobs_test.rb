@@ -4,8 +4,10 @@ require_relative "test_helper"
 
 require "socket"
 require "bench/http_server"
+require "bench/jobs_file"
 require "bench/meter"
 require "bench/rails_jobs"
+require "bench/sqlite_library"
 require "bench/working"
 
 # What stands around the contenders in the tables of jobs.
@@ -39,7 +41,38 @@ class BenchTest::JobsTest < Minitest::Test
   end
 
   def test_the_floor_wants_a_server
-    assert_match(/exit 1: connect/, floor("redis_push.c", Bench::RedisServer.free_port, 1, 1, 217)["failed"])
+    assert_match(/exit 1: connect/, floor("redis_push.c", FreePort.find, 1, 1, 217)["failed"])
+  end
+
+  def test_the_floor_of_a_file_inserts_every_job_once_in_both_ways
+    %w[full normal].each do |durable|
+      sample = floor("sqlite_push.c", *Bench::SqliteLibrary.files, durable, 100, 48, 217)
+      assert_equal({ "bytes" => 100 * 217, "lost" => 0 }, sample["proof"], sample["failed"])
+      assert_equal 100, sample["operations"]
+    end
+  end
+
+  def test_the_floor_of_a_file_says_that_it_has_no_library
+    assert_equal "no SQLite for the floor", floor("sqlite_push.c", "", "nowhere.so", "full", 1, 1, 217)["unavailable"]
+  end
+
+  # In a process of its own, for this one must not load a gem with SQLite in it.
+  def test_a_file_has_what_a_server_has
+    program = <<~'RUBY'
+      require "json"
+      require "bench/table"
+      require "bench/jobs_file"
+      file = Bench::JobsFile.new(ARGV.first, "normal")
+      file.push(%w[{"jid":"1"} {"jid":"2"}])
+      file.push(%w[{"jid":"3"}], at: 9e9)
+      before = [file.waiting, file.entry, file.jobs_left.values]
+      file.empty
+      puts JSON.generate([*before, file.waiting, file.storage.stats.fetch(:scheduled)])
+    RUBY
+    Dir.mktmpdir do |folder|
+      out, = Open3.capture2e(Bench::Sampler::LIBRARIES, RbConfig.ruby, "-e", program, folder)
+      assert_equal [2, '{"jid":"1"}', [2, 0], 0, 0], JSON.parse(out), out
+    end
   end
 
   def test_requests_are_answered_after_the_latency_and_side_by_side

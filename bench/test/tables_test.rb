@@ -12,21 +12,26 @@ class BenchTest::TablesTest < Minitest::Test
 
   OF_MRUBY = %w[mruby mruby_memory].freeze
 
-  OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_watched jobs_due jobs_calls jobs_cores jobs_waiting active_job_enqueue
-               active_job_calls].freeze
+  OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_watched jobs_due jobs_calls jobs_cores jobs_waiting sqlite_enqueue
+               sqlite_work sqlite_beside sqlite_start sqlite_depth active_job_enqueue active_job_calls
+               sqlite_active_job].freeze
+
+  OF_HTTP = %w[http_hello http_sleep http_events http_post http_file http_idle http_new http_rails].freeze
 
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn first_run beside_cpu
                     parked echo armed accept files timers ticker interrupt idle batch call_methods calls_awaiting
                     wait_methods call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive cluster
+                    http_hello http_sleep http_events http_post http_file http_idle http_new http_rails
                     pg pg_small pg_away pg_tls pg_batch pg_writes pg_transactions pg_beside pg_parallel pg_streams pg_rows
                     pg_memory pg_copy pg_notify pg_arrays lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work
-                    jobs_watched jobs_due jobs_calls jobs_cores jobs_waiting active_job_enqueue active_job_calls],
+                    jobs_watched jobs_due jobs_calls jobs_cores jobs_waiting sqlite_enqueue sqlite_work sqlite_beside
+                    sqlite_start sqlite_depth active_job_enqueue active_job_calls sqlite_active_job],
                  BenchTest.tables.map(&:name)
   end
 
   def test_every_table_has_all_contenders_and_says_what_it_does
-    (BenchTest.tables - of_concurrent_procs - of_mruby - of_jobs - of_postgres - [cluster]).each do |table|
+    (BenchTest.tables - of_concurrent_procs - of_mruby - of_jobs - of_postgres - of_http - [cluster]).each do |table|
       peers = table.name == "batch" ? [] : %w[threads async]
       peers << "io-stream" if %w[echo lines idle_streams].include?(table.name)
       peers << "eventmachine" if table.name == "echo"
@@ -82,6 +87,9 @@ class BenchTest::TablesTest < Minitest::Test
       "jobs_work" => ["sidekiq 5", "sidekiq 10", "sidekiq 25", *ours], "jobs_watched" => ours, "jobs_due" => ours,
       "jobs_calls" => ["sidekiq", *ours, "one by one"], "jobs_cores" => ["sidekiq", *ours, "bare processes"],
       "jobs_waiting" => [*ours, "bare fiber"],
+      "sqlite_enqueue" => [*ours, "redis", "floor"], "sqlite_work" => [*ours, "redis"], "sqlite_beside" => ["ringspun"],
+      "sqlite_start" => [*ours, "redis", "a write"], "sqlite_depth" => ours,
+      "sqlite_active_job" => ["solid_queue 3", "solid_queue 25", *ours, "normal"],
       "active_job_enqueue" => ["sidekiq", "solid_queue", "good_job", *ours, "serialized"],
       "active_job_calls" => ["sidekiq 5", "sidekiq 50", "solid_queue fibers", "solid_queue threads", "good_job", *ours,
                              "one by one"] }.each do |name, contenders|
@@ -96,6 +104,18 @@ class BenchTest::TablesTest < Minitest::Test
     assert_equal ["prefork", "puma", "ringspun", "ringspun epoll", "bare processes"], cluster.contenders.map(&:name)
     assert_equal %w[prefork puma], cluster.peers.map(&:name)
     refute_empty cluster.about
+  end
+
+  def test_servers_of_http_are_beside_others_and_their_floors
+    all, floors = %w[puma falcon iodine agoo itsi], ["C epoll", "nginx"]
+    peers = { "http_hello" => all, "http_sleep" => %w[puma falcon], "http_events" => %w[puma falcon iodine], "http_post" => all,
+              "http_file" => all, "http_idle" => all, "http_new" => all, "http_rails" => %w[puma] }
+    of_http.each do |table|
+      assert_equal peers.fetch(table.name), table.peers.map(&:name), table.name
+      assert_equal ["ringspun", "ringspun epoll"], table.contenders.select(&:backend).map(&:name)
+      assert_empty table.floors.map(&:name) - floors
+      refute_empty table.about, table.name
+    end
   end
 
   def test_postgres_is_asked_by_our_client_by_the_gem_pg_in_each_way_and_by_libpq_alone
@@ -143,6 +163,14 @@ class BenchTest::TablesTest < Minitest::Test
                  streams.size_of(streams.rows.first, streams.contenders.first))
   end
 
+  # What does not wait for the disk is beside what does.
+  def test_a_file_is_measured_in_both_ways_to_be_durable
+    %w[sqlite_enqueue sqlite_work sqlite_beside sqlite_start].each do |name|
+      rows = of_jobs.find { |table| table.name == name }.rows
+      assert_equal(%w[full normal], rows.map { |row| row.size.fetch(:durable) }, name)
+    end
+  end
+
   def test_the_numbers_of_callers_are_those_of_the_seed
     enqueue, seed = of_jobs.first(2)
     assert_equal %w[1 6 12 24 48], seed.rows.map(&:label)
@@ -153,17 +181,18 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_uring_promises_no_more_than_a_tenth_above_epoll_everywhere
     stricter = %w[armed accept]
-    unsaid = %w[jobs_seed cluster jobs_cores] # what several processes take nobody adds up
+    unsaid = %w[jobs_seed cluster jobs_cores sqlite_beside] # what several processes take nobody adds up
     (BenchTest.tables - of_mruby - of_postgres).reject { |table| unsaid.include?(table.name) }.each do |table|
-      promise = /\A(?:total|cpu_ns) <= #{stricter.include?(table.name) ? 0.8 : 1.1} x ringspun epoll(?: at armed)?\z/
+      promise = /\A(?:total|cpu_ns|rss_per_idle) <= #{stricter.include?(table.name) ? 0.8 : 1.1} x ringspun epoll(?: at armed)?\z/
       assert_equal 1, table.targets.map(&:sentence).grep(promise).size, table.name
     end
   end
 
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
-    assert_equal %w[timeout first_run beside_cpu timers ticker interrupt tls pg_writes pg_transactions pg_beside
-                    pg_memory pg_notify pg_arrays lines splice_forwarder jobs_seed jobs_work jobs_watched jobs_due], without
+    assert_equal %w[timeout first_run beside_cpu timers ticker interrupt tls http_sleep http_rails pg_writes
+                    pg_transactions pg_beside pg_memory pg_notify pg_arrays lines splice_forwarder jobs_seed jobs_work
+                    jobs_watched jobs_due sqlite_work sqlite_beside sqlite_depth sqlite_active_job], without
   end
 
   def test_the_promised_tables_show_system_calls
@@ -184,6 +213,7 @@ class BenchTest::TablesTest < Minitest::Test
   private
 
   def cluster = BenchTest.tables.find { |table| table.name == "cluster" }
+  def of_http = BenchTest.tables.select { |table| OF_HTTP.include?(table.name) }
   def of_jobs = BenchTest.tables.select { |table| OF_JOBS.include?(table.name) }
   def of_mruby = BenchTest.tables.select { |table| OF_MRUBY.include?(table.name) }
   def of_postgres = BenchTest.tables.select { |table| OF_POSTGRES.include?(table.name) }

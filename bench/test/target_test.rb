@@ -36,8 +36,8 @@ class BenchTest::TargetTest < Minitest::Test
   end
 
   def test_a_distance
-    assert_verdict true, "+2", "total <= floor + 3", ringspun: 3.0, floor: 1.0
-    assert_verdict false, "+2", "total <= floor + 1.5", ringspun: 3.0, floor: 1.0
+    assert_verdict true, "+2.00 s", "total <= floor + 3", ringspun: 3.0, floor: 1.0
+    assert_verdict false, "+2.00 s", "total <= floor + 1.5", ringspun: 3.0, floor: 1.0
   end
 
   def test_another_backend_of_ours_is_named_like_any_contender
@@ -47,7 +47,7 @@ class BenchTest::TargetTest < Minitest::Test
   end
 
   def test_a_target_may_speak_of_somebody_else
-    assert_verdict true, "+1", "async: total <= floor + 1.5", ringspun: 9.0, async: 2.0, floor: 1.0
+    assert_verdict true, "+1.00 s", "async: total <= floor + 1.5", ringspun: 9.0, async: 2.0, floor: 1.0
     assert_verdict false, "2.00 x", "async: total <= 1.5 x floor at N=1", ringspun: 1.0, async: 2.0, floor: 1.0
   end
 

@@ -4,19 +4,21 @@ require "bench/callers"
 require "bench/redis_server"
 
 module Bench
-  # Callers which enqueue one job after the other into a private Redis. All enqueue HardJob, which bench/jobs defines for each
-  # library, with arguments that make an entry of 217 bytes in its form.
+  # Callers which enqueue one job after the other into a private Redis, or into a file. All enqueue HardJob, which bench/jobs
+  # defines for each library, with arguments that make an entry of 217 bytes in its form.
   class Enqueuing
     BYTES = 217
 
     # A time with fewer digits makes an entry a little shorter.
     NEARLY = (BYTES - 4..BYTES + 4)
 
-    # `start` and `finish` as for {Callers}.
-    def initialize(server, start, finish)
-      @server = server
+    # @param store [RedisServer, JobsFile]
+    # @param start (see Callers#initialize)
+    # @param finish (see Callers#initialize)
+    def initialize(store, start, finish)
+      @store = store
       @callers = Callers.new(start, finish)
-      @server.empty
+      @store.empty
     end
 
     # The time of each call in nanoseconds, if the region was `timed`.
@@ -41,7 +43,7 @@ module Bench
 
       HardJob.perform_async(*arguments)
       text = "u" * (BYTES - entry_bytes)
-      @server.empty
+      @store.empty
       fitting_arguments(text)
     end
 
@@ -49,12 +51,12 @@ module Bench
     def proof(count)
       raise "an entry has #{entry_bytes} bytes" unless NEARLY.cover?(entry_bytes)
 
-      { lost: count - @server.ask("LLEN", "queue:default") }.tap { @server.empty }
+      { lost: count - @store.waiting }.tap { @store.empty }
     end
 
     private
 
-    def entry_bytes = @server.ask("LINDEX", "queue:default", 0).bytesize
+    def entry_bytes = @store.entry.bytesize
 
     def nanoseconds
       began = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)

@@ -65,6 +65,7 @@ module Bench
       [:text, "text B", "B", "%d", note.("text")],
       [:idle, "idle", "connections", "%d", note.("idle")],
       [:rss_per_idle, "RSS B/idle", "B", "%.0f", note.("rss_per_idle")],
+      [:memory, "memory B", "B", "%d", note.("memory")],
       [:held, "held B", "B", "%d", note.("held")],
       [:held_ratio, "held/data", "x", "%.2f", note.("held_ratio")],
       [:kept, "kept", "x", "%.3f", note.("kept")],
@@ -72,7 +73,10 @@ module Bench
       [:beyond, "beyond s", "s", "%.6f", note.("beyond")],
       [:gap_worst, "worst gap s", "s", "%.6f", note.("gap_worst")],
       [:gap_median, "median gap s", "s", "%.6f", note.("gap_median")],
+      [:p50, "p50 s", "s", "%.6f", note.("p50")],
       [:p99, "p99 s", "s", "%.6f", note.("p99")],
+      [:idle_cpu, "CPU s/idle s", "s", "%.6f", note.("idle_cpu")],
+      [:page, "page s", "s", "%.6f", note.("page")],
       [:limit_told, "limit told", "", "%d", note.("limit_told")]
     ].to_h { |name, header, unit, format, reader| [name, new(name:, header:, unit:, format:, reader:)] }.freeze
 

@@ -3,7 +3,7 @@
 require "json"
 require "open3"
 require "rbconfig"
-require "bench/postgres_server"
+require "bench/rails_database"
 require "bench/redis_server"
 require "bench/worker_process"
 require "bench/yjit"
@@ -31,9 +31,11 @@ module Bench
 
     # Looks for the gems, and starts Postgres, once in a process; for the parent.
     #
+    # @param server [Boolean] whether Postgres is wanted
     # @raise (see find_gems)
-    def self.ready
-      @ready ||= find_gems && PostgresServer.start
+    def self.ready(server: true)
+      @found ||= find_gems
+      @server ||= server && PostgresServer.start
     end
 
     # @raise [Unavailable] which names the command that installs the gems
@@ -42,33 +44,34 @@ module Bench
       status.success? || raise(Unavailable, COMMAND)
     end
 
-    # @param connections [Integer] to Postgres
     # @param callers [Integer] with a connection of its own each, to Redis
-    def initialize(library, meter, connections: 5, callers: 5, backend: nil)
+    # @param connections [Integer] to Postgres
+    # @param database [RailsDatabase::InFile, nil] nil: Postgres
+    def initialize(library, meter, connections: 5, callers: 5, backend: nil, database: nil)
       @library = library
       @meter = meter
       @redis = RedisServer.start.tap(&:empty)
-      @postgres = PostgresServer.start
-      @database = "#{library}_#{Process.pid}"
-      url = "postgresql:///#{@database}?host=#{@postgres.folder}&user=ringspun&pool=#{connections}"
-      @environment = LIBRARIES.merge("BENCH_LIBRARY" => library, "BENCH_CALLERS" => callers.to_s, "DATABASE_URL" => url,
-                                     "REDIS_URL" => @redis.url, "RINGSPUN_BACKEND" => backend)
+      @database = database || RailsDatabase::OnServer.new(library, connections)
+      @environment = LIBRARIES.merge("BENCH_LIBRARY" => library, "BENCH_CALLERS" => callers.to_s, "REDIS_URL" => @redis.url,
+                                     "RINGSPUN_BACKEND" => backend, **@database.environment)
     end
 
     # The region: callers that enqueue for so long.
     def enqueue(callers:, seconds:, warm_up:, bulk:)
-      answer = in_a_database { JSON.parse(run("enqueue.rb", callers, seconds, warm_up, bulk), symbolize_names: true) }
+      answer = @database.during { JSON.parse(run("enqueue.rb", callers, seconds, warm_up, bulk), symbolize_names: true) }
       @meter.take(**answer.slice(:user, :system, :real))
       @meter.operations = answer.fetch(:operations)
       answer.slice(:lost)
     end
 
-    # Enqueues so many jobs that call a server on that port, and yields a worker for them. Returns the proof.
+    # Enqueues jobs, and yields a worker for them. Returns the proof.
     #
+    # @param job_class [String]
+    # @param arguments [Array] of each job
     # @param program [Array<String>] arguments of Ruby
-    def work(jobs, port, program, moments)
-      in_a_database do
-        run("fill.rb", jobs, port)
+    def work(jobs, job_class, arguments, program, moments)
+      @database.during do
+        run("fill.rb", jobs, job_class, JSON.generate(arguments))
         worker = WorkerProcess.new(@meter, [*LOAD_PATH, *program], @environment, moments)
         worker.run do
           yield worker
@@ -80,14 +83,6 @@ module Bench
 
     private
 
-    # Its own: samples of a test run side by side.
-    def in_a_database
-      @postgres.ask("create database #{@database}")
-      yield
-    ensure
-      @postgres.ask("drop database if exists #{@database} with (force)")
-    end
-
     def run(program, *arguments)
       command = [RbConfig.ruby, *LOAD_PATH, File.join(FOLDER, program), *arguments.map(&:to_s)]
       out, err, status = Open3.capture3(@environment, *command)
@@ -97,8 +92,10 @@ module Bench
     end
 
     def left
-      counts = COUNTS[@library] or return @redis.jobs_left
-      %i[left failed].zip(counts.map { |sql| Integer(@postgres.ask(sql, database: @database)) }).to_h
+      counts = COUNTS[@library]
+      return %i[left failed].zip(counts.map { |sql| @database.count(sql) }).to_h if counts
+
+      @database.respond_to?(:jobs_left) ? @database.jobs_left : @redis.jobs_left
     end
   end
 end

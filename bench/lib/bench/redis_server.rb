@@ -2,6 +2,7 @@
 
 require "socket"
 
+require File.join(Bench::ROOT, "runtime/test/support/free_port")
 require File.join(Bench::ROOT, "runtime/test/support/servers")
 
 module Bench
@@ -11,33 +12,17 @@ module Bench
   class RedisServer
     FSYNC = { "no" => %w[--appendonly no], "always" => %w[--appendonly yes --appendfsync always] }.freeze
 
-    # Below the ports that the kernel gives to clients, so that no client takes the port before the server does.
-    PORTS = (12_000...30_000)
-
-    class << self
-      # @param fsync [String] "no" or "always"
-      def start(fsync: "no")
-        @started ||= {}
-        @started[fsync] ||= new(fsync)
-      end
-
-      def free_port
-        port = rand(PORTS)
-        TCPServer.new("127.0.0.1", port).close
-        port
-      rescue Errno::EADDRINUSE
-        retry
-      end
+    # @param fsync [String] "no" or "always"
+    def self.start(fsync: "no")
+      @started ||= {}
+      @started[fsync] ||= new(fsync)
     end
 
     attr_reader :port
 
     def initialize(fsync)
-      @port = self.class.free_port
-      Servers.start(:"bench-redis-#{fsync}") do |server|
-        server.run(Servers.program("redis-server"), "--port", @port.to_s, "--bind", "127.0.0.1", "--save", "",
-                   *FSYNC.fetch(fsync), "--dir", server.folder, signal: "TERM")
-      end
+      @port = FreePort.find
+      Servers.redis(:"bench-redis-#{fsync}", "--port", @port.to_s, "--bind", "127.0.0.1", *FSYNC.fetch(fsync))
     rescue RuntimeError => error
       raise Unavailable, error.message
     end
@@ -53,6 +38,21 @@ module Bench
     end
 
     def empty = ask("FLUSHALL")
+
+    # For processes that have their jobs in it.
+    def environment = { "REDIS_URL" => url }
+
+    # Puts jobs into the queue.
+    def push(entries)
+      ask("SADD", "queues", "default")
+      entries.each_slice(1_000) { |slice| ask("LPUSH", "queue:default", *slice) }
+    end
+
+    # How many jobs wait in the queue.
+    def waiting = ask("LLEN", "queue:default")
+
+    # One of them.
+    def entry = ask("LINDEX", "queue:default", 0)
 
     # Jobs in the queues and in flight, and those that have failed.
     def jobs_left

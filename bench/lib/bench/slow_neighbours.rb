@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "bench/by_pg"
 require "bench/postgres_server"
 require "bench/shared_connections"
 
@@ -16,25 +17,14 @@ module Bench
     OFTEN = 40
 
     class << self
+      include ByPg
+
       def by_us(meter, **)
         PostgresServer.client(max: CONNECTIONS) do |client, machine|
           new(meter, machine.method(:spin), :await, **).measure do |sql, *params|
             client.query_value(sql, *params)
           end
         end
-      end
-
-      # A thread for each statement.
-      def in_threads(meter, **) = by_pg(meter, Thread.method(:new), :value, **)
-
-      # A task of Async for each.
-      def in_async(meter, **)
-        Sync { |task| by_pg(meter, task.method(:async), :wait, **) }
-      end
-
-      # A strand for each, and pg by our scheduler.
-      def in_strands(meter, **)
-        Ringspun.run { |machine| by_pg(meter, machine.method(:spin), :await, **) }
       end
 
       private

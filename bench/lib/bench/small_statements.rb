@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "bench/by_pg"
 require "bench/libpq_program"
 require "bench/postgres_server"
 
@@ -13,6 +14,8 @@ module Bench
     ALONE = [->(&work) { work.call }, :itself].freeze
 
     class << self
+      include ByPg
+
       # Declares what both tables have: rows, contenders and the floor. `reach` yields the options of a connection. `pools` has
       # names of contenders and the numbers of connections that their strands share, unless there are fewer strands. `ours` is
       # the size for our strands, `alone` that for the contender that is no strand. `cluster` has the method `start`.
@@ -86,15 +89,7 @@ module Bench
       # The connection is there, and knows the statement by name, and what it answers.
       def known(client) = client.prepare(SQL).tap { |statement| 2.times { statement.query(0) } }
 
-      # A task for each.
-      def in_async(meter, connections, options, **)
-        Sync { |task| new(meter, task.method(:async), :wait, **).by_pg(connections, options) }
-      end
-
-      # A strand for each, and pg by our scheduler.
-      def in_strands(meter, connections, options, **)
-        Ringspun.run { |machine| new(meter, machine.method(:spin), :await, **).by_pg(connections, options) }
-      end
+      def by_pg(meter, start, finish, connections, options, **) = new(meter, start, finish, **).by_pg(connections, options)
 
       # A fiber for each, and the client's own pool.
       def in_em(meter, connections, options, **)

@@ -277,10 +277,12 @@ module Bench
   ORDER = %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn first_run beside_cpu parked
              echo armed accept files timers ticker interrupt idle batch
              call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations mruby mruby_memory
-             http tls tls_echo keep_alive cluster pg pg_small pg_away pg_tls pg_batch pg_writes
+             http tls tls_echo keep_alive cluster http_hello http_sleep http_events http_post http_file http_idle http_new
+             http_rails pg pg_small pg_away pg_tls pg_batch pg_writes
              pg_transactions pg_beside pg_parallel pg_streams pg_rows pg_memory
              pg_copy pg_notify pg_arrays lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched
-             jobs_due jobs_calls jobs_cores jobs_waiting active_job_enqueue active_job_calls].freeze
+             jobs_due jobs_calls jobs_cores jobs_waiting sqlite_enqueue sqlite_work sqlite_beside sqlite_start sqlite_depth
+             active_job_enqueue active_job_calls sqlite_active_job].freeze
 
   @tables = []
 

@@ -93,10 +93,12 @@ module Bench
       Verdict.new(sentence:, met: spread <= 1 + @limit / 100, measured: text)
     end
 
+    def seconds? = Metric[@metric].unit == "s"
+
     def show(value)
       case @kind
       when :ratio, :across then format("%.2f x", value)
-      when :offset then format("%+.0f", value)
+      when :offset then "#{"+" unless value.negative?}#{seconds? ? Metric[@metric].brief(value) : value.round}"
       else Metric[@metric].brief(value)
       end
     end

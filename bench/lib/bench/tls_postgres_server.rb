@@ -2,6 +2,7 @@
 
 require "bench/postgres_server"
 require "bench/tls_clients"
+require File.join(Bench::ROOT, "runtime/test/support/free_port")
 
 module Bench
   # One more private PostgreSQL cluster, reached over TCP with TLS, for PostgreSQL has no TLS on Unix sockets.
@@ -13,7 +14,7 @@ module Bench
 
     # Key and certificate are in one file. A relative path would be meant from the server's data on.
     def self.run_anew
-      tls = { listen_addresses: "127.0.0.1", port: Servers.free_port, ssl: "on", ssl_cert_file: "../tls.pem",
+      tls = { listen_addresses: "127.0.0.1", port: FreePort.find, ssl: "on", ssl_cert_file: "../tls.pem",
               ssl_key_file: "../tls.pem" }
       Servers.postgres(:"bench-tls-postgres", **SETTINGS, **tls) do |server, _|
         server.write("tls.pem", File.read(TlsClients.pem))

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "bench/by_pg"
 require "bench/postgres_server"
 require "bench/shared_connections"
 
@@ -16,6 +17,8 @@ module Bench
     end
 
     class << self
+      include ByPg
+
       def by_us(meter, connections, strands:, **)
         make_table(strands)
         PostgresServer.client(max: connections) do |client, machine|
@@ -28,18 +31,6 @@ module Bench
       # By one connection of the gem pg, one transaction after the other.
       def alone(meter, strands:, transactions:)
         by_pg(meter, ->(&work) { work.call }, :itself, 1, strands: 1, transactions: transactions / strands * strands)
-      end
-
-      def in_threads(meter, connections, **) = by_pg(meter, Thread.method(:new), :value, connections, **)
-
-      # A task of Async for each strand.
-      def in_async(meter, connections, **)
-        Sync { |task| by_pg(meter, task.method(:async), :wait, connections, **) }
-      end
-
-      # A strand for each, and pg by our scheduler.
-      def in_strands(meter, connections, **)
-        Ringspun.run { |machine| by_pg(meter, machine.method(:spin), :await, connections, **) }
       end
 
       # A fiber for each, and the client's own pool.

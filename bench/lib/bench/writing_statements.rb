@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "bench/by_pg"
 require "bench/postgres_server"
 require "bench/shared_connections"
 
@@ -12,6 +13,8 @@ module Bench
     UPDATE = "update #{TABLE} set n = n + 1 where id = $1".freeze
 
     class << self
+      include ByPg
+
       # On the shared connections of a pool of ours.
       def by_us(meter, **)
         make_table
@@ -24,16 +27,6 @@ module Bench
       # By one connection of the gem pg, one statement after the other.
       def alone(meter, strands:, statements:)
         by_pg(meter, ->(&work) { work.call }, :itself, 1, strands: 1, statements: statements / strands / 2 * strands * 2)
-      end
-
-      # A task of Async for each strand.
-      def in_async(meter, connections, **)
-        Sync { |task| by_pg(meter, task.method(:async), :wait, connections, **) }
-      end
-
-      # A strand for each, and pg by our scheduler.
-      def in_strands(meter, connections, **)
-        Ringspun.run { |machine| by_pg(meter, machine.method(:spin), :await, connections, **) }
       end
 
       private

@@ -1,10 +1,23 @@
 # frozen_string_literal: true
 
-# Real children, with the sizes of the warm-up: whether the work is done, not how fast.
+require_relative "../../../bin/support/changes"
+require_relative "../../../runtime/test/support/seeds"
+
+# Real children, with the sizes of the warm-up: whether the work is done, not how fast. By day on the tables whose file has
+# changed and on a sixth of the others, which is another one each day.
 module BenchTest::Work
   OF_MRUBY = %w[mruby mruby_memory].freeze
+  PARTS = 6
 
   private
+
+  def now?(table)
+    ENV["RINGSPUN_NIGHTLY"] == "1" || turn?(table, Time.now.to_i / Seeds::SECONDS_A_DAY) || changes.among([path(table)])&.any?
+  end
+
+  def turn?(table, day) = BenchTest.tables.index(table) % PARTS == day % PARTS
+  def changes = @changes ||= Changes.new(Bench::ROOT)
+  def path(table) = table.file.delete_prefix("#{Bench::ROOT}/")
 
   # Two at a time: most of it is the start of children. mruby is not built for this, which takes a minute and more.
   def work
@@ -36,6 +49,12 @@ module BenchTest::Work
   SMALL = { "spawn" => { count: 100 }, "jobs_seed" => { seconds: 0.05 }, "jobs_work" => { jobs: 100 },
             "jobs_watched" => { jobs: 420 }, "jobs_due" => { jobs: 3 }, "jobs_calls" => { calls: 10 },
             "jobs_cores" => { jobs: 200 },
-            "jobs_waiting" => { jobs: 10 }, "cluster" => { requests: 50 }, "active_job_calls" => { calls: 10 } }.freeze
+            "sqlite_work" => { jobs: 100 }, "sqlite_beside" => { seconds: 0.1 }, "sqlite_start" => { jobs: 2, idle: 0.1 },
+            "sqlite_active_job" => { jobs: 20 },
+            "jobs_waiting" => { jobs: 10 }, "cluster" => { requests: 50 }, "active_job_calls" => { calls: 10 },
+            "http_hello" => { ms: 20 }, "http_sleep" => { connections: 10, each: 1 },
+            "http_events" => { connections: 10, events: 1 }, "http_post" => { ms: 20 }, "http_file" => { ms: 20 },
+            "http_idle" => { idle: 100 }, "http_new" => { ms: 50 },
+            "http_rails" => { ms: 20 } }.freeze
   def small(table) = SMALL.fetch(table.name, {})
 end

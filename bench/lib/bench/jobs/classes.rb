@@ -56,6 +56,16 @@ class LateJob
   end
 end
 
+# Notes how long ago it was enqueued, by the clock that all processes of a host have.
+class StartJob
+  include JOB
+
+  def perform(enqueued_at)
+    Bench::Jobs::Tally.note(Process.clock_gettime(Process::CLOCK_MONOTONIC) - enqueued_at)
+    Bench::Jobs::Tally.done
+  end
+end
+
 # Waits until its process ends.
 class SleepJob
   include JOB

@@ -3,6 +3,7 @@
 require "etc"
 require "net/http"
 require "ringspun/jobs"
+require "bench/jobs_file"
 
 JOB = Ringspun::Jobs::Job
 require "bench/jobs/classes"
@@ -18,6 +19,12 @@ module Bench
           config.pool_size = Etc.nprocessors
         end
       end
+
+      # @param store [JobsFile]
+      def self.connect_to(store) = ::Ringspun::Jobs.configure { |config| config.storage = store.storage }
     end
   end
 end
+
+# In a process that has its jobs in a file.
+Bench::JobsFile.setting&.then { |setting| Ringspun::Jobs.configure { |config| config.storage = setting } }

@@ -13,11 +13,9 @@ module Bench
       FULL = 100.0
 
       # @param rows [Array<Standing::Row>]
-      # @param titles [Boolean] whether rows have their table's title as well as their own
       # @param line [Integer] pixels for a bar and its texts
-      def initialize(rows, titles: false, line: 30)
+      def initialize(rows, line: 30)
         @rows = rows.reject { |row| row.measured.empty? }
-        @titles = titles
         @line = line
       end
 
@@ -47,15 +45,13 @@ module Bench
 
       # For who does not see it.
       def words
-        @rows.map { |row| "#{title(row)}: #{row.measured.map { |each| "#{each.name} #{each.text}" }.join(", ")}" }.join(". ")
+        @rows.map { |row| "#{row.label}: #{row.measured.map { |each| "#{each.name} #{each.text}" }.join(", ")}" }.join(". ")
       end
-
-      def title(row) = @titles ? row.title : row.label
 
       def draw(svg, row, top)
         longest = row.measured.map(&:high).max
         svg.g(class: row.clear? ? nil : "pale") do
-          svg.text(title(row), x: 0, y: top + 16, class: "row")
+          svg.text(row.label, x: 0, y: top + 16, class: "row")
           row.measured.each_with_index { |each, index| bar(svg, each, longest, top + TITLE + (index * @line)) }
         end
         top + height_of(row)

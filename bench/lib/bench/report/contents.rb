@@ -8,8 +8,8 @@ module Bench
       KINDS = { "Strands and time" => %w[select channel switch timeout spawn first_run beside_cpu parked timers ticker interrupt
                                          batch waiting_evaluations],
                 "Input and output" => %w[echo armed accept files idle lines idle_streams splice_forwarder],
-                "HTTP and TLS" => %w[http tls tls_echo keep_alive cluster],
-                "Postgres" => %w[pg pg_*], "Jobs" => %w[jobs_* active_job_*], "mruby" => %w[mruby mruby_*] }.freeze
+                "HTTP and TLS" => %w[http http_* tls tls_echo keep_alive cluster],
+                "Postgres" => %w[pg pg_*], "Jobs" => %w[jobs_* active_job_* sqlite_*], "mruby" => %w[mruby mruby_*] }.freeze
       OTHERS = "Other work"
       GROWING = "As the work grows"
       private_constant :KINDS, :OTHERS

@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
 require "ringspun-jobs"
+require "bench/jobs_file"
 
 # Ringspun, whose callers are strands.
 module Library
   def self.configure(config)
     config.active_job.queue_adapter = :ringspun
-    config.ringspun_jobs.redis = { url: ENV.fetch("REDIS_URL") }
+    setting = Bench::JobsFile.setting
+    setting ? config.ringspun_jobs.storage = setting : config.ringspun_jobs.redis = { url: ENV.fetch("REDIS_URL") }
     config.ringspun_jobs.log_level = "warn"
   end
 
