@@ -5,7 +5,8 @@ require "rake/extensiontask"
 # The C extensions: the folder of the sources, and the folder of the library.
 EXTENSIONS = {
   "native" => %w[runtime/ext/ringspun runtime/lib/ringspun],
-  "postgres_native" => %w[postgres/ext/ringspun_postgres postgres/lib/ringspun]
+  "postgres_native" => %w[postgres/ext/ringspun_postgres postgres/lib/ringspun],
+  "http_native" => %w[http/ext/ringspun_http http/lib/ringspun]
 }.freeze
 EXTENSION_DIR = EXTENSIONS.fetch("native").first
 # The engine lies behind a link, into which `**` does not go by itself.
@@ -48,9 +49,9 @@ EXTENSION_BUILDS = EXTENSIONS.map do |name, (sources, library)|
   end
 end.freeze
 
-# The second extension is built on the first, by its C API.
-file "#{EXTENSION_BUILDS.last}/Makefile" => "#{EXTENSION_DIR}/ringspun.h"
-task "compile:postgres_native" => "compile:native"
+# The others are built on the first, by its C API.
+EXTENSION_BUILDS.drop(1).each { |build| file "#{build}/Makefile" => "#{EXTENSION_DIR}/ringspun.h" }
+EXTENSIONS.keys.drop(1).each { |name| task "compile:#{name}" => "compile:native" }
 
 # Two rake processes in one tree must not write the same objects.
 compile_lock = File.open(mkdir_p("tmp", verbose: false).first + "/compile.lock", File::CREAT | File::RDWR)

@@ -3,6 +3,7 @@
 require "etc"
 require "open3"
 require "rake/clean"
+require_relative "../runtime/test/support/seeds"
 
 # The engine's own tests: C programs, built by its Makefile without any Ruby header in reach. A program prints
 # "N passed, M failed" and ends with non-zero when M is not 0.
@@ -40,20 +41,35 @@ def run_engine_program(*command, limit: 300)
   left_out = output[/^(\d+) left out$/, 1].to_i
   return [passed, left_out] if status.success? && passed && (passed + left_out).positive? && failed.zero?
 
-  puts output
   reason = status.exitstatus == 124 ? "ran longer than #{limit} s" : "ended with #{status.exitstatus || status}"
-  puts "FAILED: #{command.join(" ")} (#{reason}, #{passed ? "#{passed} passed, #{failed} failed" : "no result line"})"
+  puts "#{output}\nFAILED: #{command.join(" ")} (#{reason}, #{passed ? "#{passed} passed, #{failed} failed" : "no result line"})"
 end
 
-def run_engine_programs(build)
+# Those of the day where there is a share of them, as for tests in Ruby.
+def engine_tests(now = Time.now)
   abort "no test ran: there is no engine/test/test_*.c" if ENGINE_TESTS.empty?
 
-  counts = ENGINE_TESTS.map { |source| run_engine_program(*engine_command(build, source)) }
+  parts = Integer(ENV.fetch("RINGSPUN_ONE_TEST_IN", "1"))
+  ENGINE_TESTS.to_a.select.with_index { |_, index| index % parts == now.to_i / Seeds::SECONDS_A_DAY % parts }
+end
+
+# Two at a time: what takes longest of it is waiting for timers.
+def run_engine_programs(build)
+  left = Thread::Queue.new(engine_tests).close
+  counts = Array.new(2) { Thread.new { counts_of_engine_programs(build, left) } }.flat_map(&:value)
   abort "#{counts.count(nil)} of #{counts.size} engine programs failed" if counts.include?(nil)
 
   passed, left_out = counts.transpose.map(&:sum)
   puts "engine: #{passed} tests passed in #{counts.size} programs"
   puts "engine: #{left_out} tests left out, for an emulator lacks what they need" if left_out.positive?
+end
+
+def counts_of_engine_programs(build, left)
+  counts = []
+  while (source = left.pop)
+    counts << run_engine_program(*engine_command(build, source))
+  end
+  counts
 end
 
 # A pass for a program that takes seeds: SEEDS of them, or the one of SEED.
@@ -64,7 +80,7 @@ def seeds_pass(name, source, build, seeds)
 end
 
 # A pass for all programs of a build, in a rake of its own, which counts the tests.
-def programs_pass(name, build) = pass(name, RbConfig.ruby, Gem.bin_path("rake", "rake"), "engine:run_#{build}")
+def programs_pass(name, build, **) = pass(name, RbConfig.ruby, Gem.bin_path("rake", "rake"), "engine:run_#{build}", **)
 
 ENGINE_BUILDS.each_key do |build|
   task("engine:run_#{build}" => "engine:#{build}") { run_engine_programs(build) }
@@ -89,15 +105,20 @@ POSTGRES_ASAN = %w[types].freeze
 POSTGRES_ASAN_LONG = %w[array_json copy_scripted late_notices question sharing threads_ask].freeze
 
 desc "The engine's tests and simulation under the address and undefined-behaviour sanitizers (SHORT=1: few seeds), and values " \
-     "of Postgres under the first"
+     "of Postgres and the server of HTTP under the first"
 test_passes(:sanitize, "engine:sanitized", "stress:prove") do
   seeds = ENV["SHORT"] ? 300 : ENV.fetch("SEEDS", 10_000)
   [programs_pass("the engine, sanitized", "sanitized"),
    seeds_pass("simulated machines, sanitized", SIMULATION, "sanitized", seeds),
    seeds_pass("io_uring faults, sanitized", URING_FAULTS, "sanitized", seeds),
-   asan_pass("Postgres under AddressSanitizer",
-             [*POSTGRES_ASAN, *(POSTGRES_ASAN_LONG unless ENV["SHORT"])].map { |name| "postgres/test/#{name}_test.rb" })]
+   asan_pass("Postgres and HTTP under AddressSanitizer",
+             [*POSTGRES_ASAN, *(POSTGRES_ASAN_LONG unless ENV["SHORT"])].map { |name| "postgres/test/#{name}_test.rb" } +
+             ["http/test/server_test.rb"])]
 end
 
-desc "The engine's C tests for aarch64, under an emulator that has no io_uring"
-test_passes(:cross, "engine:aarch64") { [programs_pass("the engine on aarch64", "aarch64")] }
+# The short form has all of them after a change in the engine.
+desc "The engine's C tests for aarch64, under an emulator that has no io_uring (SHORT=1: half of them, in turns by the day)"
+test_passes(:cross, "engine:aarch64") do
+  changed = selection.changed(["engine"])&.any?
+  [programs_pass("the engine on aarch64", "aarch64", env: changed ? {} : half_of_short("the engine's programs on aarch64"))]
+end

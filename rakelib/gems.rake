@@ -8,7 +8,8 @@ ENV["GEM_COMMAND"] ||= "#{RbConfig.ruby} -S gem"
 
 # The tasks of one of our gems. There is one list of changes for all, which each of them has in its package.
 class GemTasks < Bundler::GemHelper
-  ROOMS = { "runtime" => "ringspun", "jobs" => "ringspun-jobs", "postgres" => "ringspun-postgres" }.freeze
+  ROOMS = { "runtime" => "ringspun", "jobs" => "ringspun-jobs", "postgres" => "ringspun-postgres",
+            "http" => "ringspun-http" }.freeze
   CHANGES = "CHANGELOG.md"
 
   # In the gem's folder, for it moves what it has built to `pkg` of the folder where it is.

@@ -3,12 +3,15 @@
 # Tasks of the jobs.
 
 namespace :jobs do
-  desc "Kills, freezes, cuts and spoils all that jobs rest on, for SECONDS=60 (SEED=n: these faults again); none may be lost"
+  desc "Kills, freezes, cuts and spoils all that jobs rest on, for SECONDS=600 on Redis and as long on a file (SEED=n: these " \
+       "faults again), and with SEEDS=60 in memory; none may be lost"
   task torture: :compile do
-    seconds = ENV.fetch("SECONDS", "60")
-    run_passes([test_pass("the fault run", ["jobs/test/torture/fault_run_test.rb"], { "RINGSPUN_TORTURE_SECONDS" => seconds }),
+    seconds = ENV.fetch("SECONDS", "600")
+    long = { "RINGSPUN_TORTURE_SECONDS" => seconds, "RINGSPUN_TEST_LIMIT_SECONDS" => ((Integer(seconds) * 3) + 180).to_s }
+    run_passes([test_pass("the fault run", ["jobs/test/torture/fault_run_test.rb"], long),
+                test_pass("the fault run on a file", ["jobs/test/torture/sqlite_fault_run_test.rb"], long),
                 test_pass("the fault run in memory", ["jobs/test/torture/memory_fault_run_test.rb"],
-                          { "SEEDS" => ENV.fetch("SEEDS", seconds) })])
+                          { "SEEDS" => ENV.fetch("SEEDS", "60") })])
   end
 
   desc "Kills a worker with JOBS=1000 jobs of 3 s in flight, and measures how long it takes until another has done them"
@@ -17,7 +20,7 @@ namespace :jobs do
     sh RbConfig.ruby, "-w", *folders, "jobs/test/torture/mass_death.rb", verbose: false
   end
 
-  desc "Measures the web pages with JOBS=1000000 jobs in a queue and RETRIES=100000 to be tried again; none may take 100 ms"
+  desc "Measures the web pages with JOBS=1000000 in a queue, RETRIES=100000; none may take 100 ms (STORAGE=sqlite: in a file)"
   task web_speed: :compile do
     folders = %w[jobs/lib runtime/lib].map { |folder| "-I#{folder}" }
     sh RbConfig.ruby, "-w", *folders, "jobs/test/web/speed.rb", verbose: false

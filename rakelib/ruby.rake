@@ -11,6 +11,11 @@ RUNTIME_TESTS = (FileList["runtime/test/**/*_test.rb"] - TIDY_TESTS).sort
 RAILS_TESTS = FileList["jobs/test/rails/*_test.rb"].sort
 JOBS_TESTS = (FileList["jobs/test/**/*_test.rb"] - TIDY_TESTS - RAILS_TESTS).sort
 POSTGRES_TESTS = FileList["postgres/test/**/*_test.rb"].sort
+HTTP_RAILS_TESTS = FileList["http/test/rails/*_test.rb"].sort
+# The jobs need a later one.
+ONLY_SERVED = "7.2"
+HTTP_FRAMEWORKS_TESTS = FileList["http/test/frameworks/*_test.rb"].sort
+HTTP_TESTS = (FileList["http/test/**/*_test.rb"] - HTTP_RAILS_TESTS - HTTP_FRAMEWORKS_TESTS).sort
 BENCH_TESTS = FileList["bench/test/**/*_test.rb"].sort
 TORTURES = FileList["runtime/test/**/*_torture.rb"].sort
 
@@ -32,14 +37,38 @@ def nightly? = ENV["RINGSPUN_NIGHTLY"] == "1"
 # For a pass that repeats, in other circumstances, what another runs with all seeds of the day.
 def fewer_seeds = nightly? ? {} : { "RINGSPUN_SEEDS_TIMES" => "1/4" }
 
+# For one that repeats there what a change need not wait for: half of the tests, the others on the next day. See
+# runtime/test/support/share_of_the_day.rb.
+def half_of(what)
+  selection.leave_out("half of #{what}", "runs on the next day, and by night")
+  one_test_in(2)
+end
+
+# A task by its own name has all of them.
+def half_of_short(what) = ENV["SHORT"] ? half_of(what) : {}
+
+# For a pass that repeats on other servers what another runs, and for one whose files say `# in turns: INPUTS`: a third of the
+# tests, unless one of these inputs has changed.
+def in_turns(pass_name, inputs)
+  selection.now?("two thirds of #{pass_name}", inputs) ? {} : one_test_in(3)
+end
+
+IN_TURNS = /^# in turns: (.+)$/
+
+def one_test_in(parts) = { "RINGSPUN_ONE_TEST_IN" => parts.to_s }
+
 def for_this_ruby(files) = selection.of(some(files))
 
 # A pattern that no longer matches any file must not look like tests that have passed.
 def some(files) = files.empty? ? abort("no test ran: no file matches") : files
 
+# What meters them and what watches them need no gem, and would load Bundler by these. The process of the tests does so by itself.
+WITHOUT_BUNDLER = { "RUBYOPT" => nil, "BUNDLER_SETUP" => nil }.freeze
+
 # @param ruby [Array<String>] options of the Ruby that runs them
 def test_pass(name, files, env = {}, ruby: [])
-  pass(name, RbConfig.ruby, "-w", "bin/support/run_tests.rb", *ruby.map { |option| "--ruby=#{option}" }, *some(files), env:)
+  pass(name, RbConfig.ruby, "-w", "bin/support/run_tests.rb", *ruby.map { |option| "--ruby=#{option}" }, *some(files),
+       env: { **WITHOUT_BUNDLER, **env })
 end
 
 # The comment of files that have a process of their own, by the name of the pass. `collections` are tests that collect at every
@@ -51,8 +80,13 @@ def split_passes(name, files, env = {})
   own, others = for_this_ruby(files).partition { |path| File.read(path).match?(OWN_PASS) }
   in_parts = others.group_by.with_index { |_, index| "#{index % Passes.jobs + 1} of #{Passes.jobs}" }
   in_parts.merge(own.group_by { |path| File.read(path)[OWN_PASS, 1] }).map do |part, list|
-    test_pass("#{name}, #{part}", list, env)
+    test_pass(title = "#{name}, #{part}", list, { **env, **turns_of(title, list) })
   end
+end
+
+def turns_of(pass_name, files)
+  inputs = files.map { |path| File.read(path)[IN_TURNS, 1] }
+  inputs.all? ? in_turns(pass_name, [*inputs.flat_map { |text| text.split(", ") }, *files]) : {}
 end
 
 desc "The tree's own rules: who may know whom, who may assign what, sizes, blanks"
@@ -73,11 +107,12 @@ test_passes(:werror, :compile) do
   end
 end
 
-desc "The Ruby tests of the runtime, the jobs, the Postgres client and the bench"
+desc "The Ruby tests of the runtime, the jobs, the Postgres client, HTTP and the bench"
 test_passes(:ruby, :compile) do
   # In passes of their own, for the runtime's test helper watches every test of its process. That of the bench is the longest.
   [*whole_pass("the bench", BENCH_TESTS), *split_passes("the runtime", RUNTIME_TESTS),
-   *split_passes("the jobs", JOBS_TESTS), *whole_pass("Postgres", POSTGRES_TESTS)]
+   *split_passes("the jobs", JOBS_TESTS), *whole_pass("Postgres", POSTGRES_TESTS),
+   *whole_pass("HTTP", HTTP_TESTS)]
 end
 
 # One process for all of them; none where all are left out.
@@ -87,9 +122,10 @@ def whole_pass(name, files)
 end
 
 # A pass for each version of Rails whose gems are here for this Ruby, see bin/support/rails.sh.
-desc "Jobs in generated Rails applications, on SQLite and Postgres"
+desc "Jobs in generated Rails applications, on SQLite and Postgres, and such applications on our web server"
 test_passes(:rails, :compile) do
-  versions = FileList["tmp/setup/rails-*-#{RUBY_VERSION}"].sort.map { |stamp| stamp[/rails-([\d.]+)-/, 1] }
+  stamps = FileList["tmp/setup/rails-*-#{RUBY_VERSION}"].sort
+  versions = stamps.filter_map { |stamp| stamp[/rails-([\d.]+)-/, 1] }
   abort "no test ran: the gems of Rails are missing; run bin/setup" if versions.empty? && ENV["MATRIX"] != "1"
 
   if versions.empty?
@@ -99,7 +135,13 @@ test_passes(:rails, :compile) do
   versions.select! { |version| ENV["MATRIX"] != "1" || selection.now?("Rails #{version} on Ruby #{RUBY_VERSION}") }
   # A test may start an application three times, beside other passes.
   limit = { "RINGSPUN_TEST_LIMIT_SECONDS" => "180" }
-  versions.map { |version| test_pass("Rails #{version}", RAILS_TESTS, { "RINGSPUN_RAILS" => version, **limit }) }
+  passes = versions.flat_map do |version|
+    env = { "RINGSPUN_RAILS" => version, **limit }
+    web = test_pass("HTTP, Rails #{version}", HTTP_RAILS_TESTS, env)
+    version == ONLY_SERVED ? [web] : [test_pass("Rails #{version}", RAILS_TESTS, env), web]
+  end
+  others = nightly? && stamps.any? { |stamp| stamp.include?("rails-frameworks-") }
+  others ? [*passes, test_pass("HTTP, other frameworks", HTTP_FRAMEWORKS_TESTS, limit)] : passes
 end
 
 # The comment by which a file of Postgres tests says on which servers it runs beside the default one: `all` of
@@ -114,7 +156,10 @@ def server_passes(servers)
   servers.filter_map do |server|
     chosen, others = files.partition { |path| runs_on?(server, path) }
     puts "Not on #{server}, by their own word: #{others.join(" ")}" if others.any?
-    test_pass("Postgres on #{server}", chosen, { "RINGSPUN_POSTGRES" => server, **fewer_seeds }) if chosen.any?
+    next if chosen.empty?
+
+    name = "Postgres on #{server}"
+    test_pass(name, chosen, { "RINGSPUN_POSTGRES" => server, **fewer_seeds, **in_turns(name, %w[postgres]) })
   end
 end
 
@@ -127,12 +172,13 @@ def valkey_passes(here)
   end
 
   files = some(JOBS_TESTS.select { |path| runs_on?("valkey", path) })
-  [test_pass("the jobs on Valkey", files, { "RINGSPUN_REDIS" => "valkey", **fewer_seeds })]
+  name = "the jobs on Valkey"
+  [test_pass(name, files, { "RINGSPUN_REDIS" => "valkey", **fewer_seeds, **in_turns(name, %w[jobs/lib/ringspun/jobs/storage]) })]
 end
 
-desc "The tests of Postgres that say `servers: all` on PostgreSQL 15 or 17, in turns by the day, and through PgBouncer; by " \
-     "night on both, and through one whose sessions are used once, and one that knows of prepared statements. Those of the " \
-     "jobs that say `servers: valkey` on Valkey"
+desc "The tests of Postgres that say `servers: all` on PostgreSQL 15 or 17, in turns by the day, and through PgBouncer, a " \
+     "third each day; by night all on both, and through one whose sessions are used once, and one that knows of prepared " \
+     "statements. Those of the jobs that say `servers: valkey` on Valkey, a third each day"
 test_passes(:servers, :compile) do
   require_relative "../runtime/test/support/seeds"
   require_relative "../runtime/test/support/servers"
@@ -168,7 +214,8 @@ test_passes(:epoll, :compile) do
 
   # By day without tests that use no backend, or one of their own: the passes before have run them.
   only = nightly? ? {} : { "RINGSPUN_BACKEND_ONLY" => "1" }
-  split_passes("the runtime on epoll", RUNTIME_TESTS, { "RINGSPUN_BACKEND" => "epoll", **only, **fewer_seeds })
+  share = half_of_short("the tests of the runtime on epoll")
+  split_passes("the runtime on epoll", RUNTIME_TESTS, { "RINGSPUN_BACKEND" => "epoll", **only, **fewer_seeds, **share })
 end
 
 desc "Tests with all reads and writes of streams by the ring: those that say `stream io: ring`, and without SHORT=1 whole rooms"
@@ -183,7 +230,8 @@ desc "Tests with a collection at every allocation: those that say `gc stress: sh
 test_passes(:gc_stress, :compile) do
   short = (RUNTIME_TESTS + POSTGRES_TESTS).select { |path| File.read(path).match?(SHORT_STRESS) }
   files = ENV["SHORT"] ? short : RUNTIME_TESTS | short
-  some(files).map { |path| test_pass("gc stress, #{path.pathmap("%-1d/%n")}", [path], { "RINGSPUN_GC_STRESS" => "1" }) }
+  env = { "RINGSPUN_GC_STRESS" => "1", **half_of_short("the tests with a collection at every allocation") }
+  some(files).map { |path| test_pass("gc stress, #{path.pathmap("%-1d/%n")}", [path], env) }
 end
 
 desc "Random trees of evaluations on simulated machines: SEEDS=10000 of them (SHORT=1: 5000), or the one of SEED=n again"
@@ -232,7 +280,7 @@ end
 
 desc "The signatures"
 test_passes(:rbs) do
-  folders = %w[runtime/sig jobs/sig postgres/sig]
+  folders = %w[runtime/sig jobs/sig postgres/sig http/sig]
   empty = folders.select { |folder| FileList["#{folder}/**/*.rbs"].empty? }
   abort "no test ran: there is no signature under #{empty.join(", ")}" if empty.any?
 
@@ -243,6 +291,6 @@ desc "The reference, into tmp/doc"
 task :doc do
   # Not with --quiet, for then --fail-on-warning has no effect.
   sh "yard", "doc", "--no-progress", "--no-stats", "--db", "tmp/yardoc", "--output-dir", "tmp/doc", "--fail-on-warning",
-     "{runtime,jobs,postgres}/lib/**/*.rb", "runtime/ext/ringspun/binding/**/*.c",
-     "postgres/ext/ringspun_postgres/client/**/*.c", verbose: false
+     "{runtime,jobs,postgres,http}/lib/**/*.rb", "runtime/ext/ringspun/binding/**/*.c",
+     "postgres/ext/ringspun_postgres/client/**/*.c", "http/ext/ringspun_http/server/*.c", verbose: false
 end

@@ -10,7 +10,7 @@ require "rbconfig"
 ASAN_ROOT = File.expand_path("tmp/asan/#{RUBY_VERSION}")
 ASAN_LOGS = "#{ASAN_ROOT}/logs"
 
-# A lib folder for both gems. It has copies of ringspun.rb and ringspun/postgres.rb, which load the libraries beside them.
+# A lib folder for all gems with an extension. It has copies of the files that load the libraries, which lie beside them there.
 ASAN_LIB = "#{ASAN_ROOT}/lib"
 ASAN_LIBRARIES = EXTENSIONS.keys.map { |name| "#{ASAN_LIB}/ringspun/#{RUBY_VERSION[/\d+\.\d+/]}/#{name}.so" }.freeze
 
@@ -23,6 +23,7 @@ ASAN_FLAGS = "address --param asan-stack=0"
 ASAN_OPTIONS = %w[
   detect_leaks=0 detect_stack_use_after_return=0 use_sigaltstack=0 halt_on_error=1 abort_on_error=0 exitcode=99
 ].freeze
+ASAN_REQUIRES = %w[-rringspun/postgres -rringspun/http].freeze
 ASAN_FINDING = /ERROR: AddressSanitizer|AddressSanitizer CHECK failed/
 
 STRESS_BACKENDS = %w[uring epoll].freeze
@@ -56,9 +57,10 @@ def prove_asan
     abort "#{library} is not instrumented" unless symbols.include?("__asan_report_store")
   end
 
-  maps, status = asan_ruby("-e", 'require "ringspun/postgres"; Ringspun.run { puts File.read("/proc/self/maps") }')
-  libraries = maps.scan(%r{/\S*/(?:native|postgres_native|libasan)\.so\S*}).uniq
-  unless status.success? && (ASAN_LIBRARIES - libraries).empty? && libraries.size == 3 && libraries.join.include?("libasan")
+  maps, status = asan_ruby(*ASAN_REQUIRES, "-e", 'Ringspun.run { puts File.read("/proc/self/maps") }')
+  libraries = maps.scan(%r{/\S*/(?:\w*native|libasan)\.so\S*}).uniq
+  only = libraries.size == ASAN_LIBRARIES.size + 1 && libraries.grep(/libasan/).any?
+  unless status.success? && (ASAN_LIBRARIES - libraries).empty? && only
     abort "AddressSanitizer is not in force: #{libraries.empty? ? maps : libraries}"
   end
 
@@ -112,9 +114,10 @@ def build_asan(name, sources)
 end
 
 def install_asan
-  { "runtime/lib/ringspun.rb" => "ringspun.rb", "postgres/lib/ringspun/postgres.rb" => "ringspun/postgres.rb" }
+  { "runtime/lib/ringspun.rb" => "ringspun.rb", "postgres/lib/ringspun/postgres.rb" => "ringspun/postgres.rb",
+    "http/lib/ringspun/http.rb" => "ringspun/http.rb" }
     .each { |from, to| write_if_changed("#{ASAN_LIB}/#{to}", File.read(from)) }
-  FileList["runtime/lib/ringspun/*.rb", "postgres/lib/ringspun/postgres"].each do |path|
+  FileList["runtime/lib/ringspun/*.rb", "postgres/lib/ringspun/postgres", "http/lib/ringspun/http"].each do |path|
     link = "#{ASAN_LIB}/ringspun/#{File.basename(path)}"
     ln_s File.expand_path(path), link, verbose: false unless File.symlink?(link)
   end
@@ -139,7 +142,7 @@ end
 
 # A pass that loads the instrumented libraries before those of the tree are found.
 def asan_pass(name, files)
-  test_pass(name, files, asan_env, ruby: ["-I#{ASAN_LIB}", "-rringspun/postgres"])
+  test_pass(name, files, asan_env, ruby: ["-I#{ASAN_LIB}", *ASAN_REQUIRES])
 end
 
 namespace :test do

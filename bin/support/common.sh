@@ -30,10 +30,12 @@ fi
 # usage SCRIPT: the comment at the top of a script is its help, so that the two cannot differ.
 usage() { sed -n '2,/^$/ s/^# \{0,1\}//p' "$1"; }
 
-# bundler RUBY ARGUMENT...: Bundler under that Ruby. A `bundle` on PATH may belong to another one.
+# bundler RUBY ARGUMENT...: Bundler under that Ruby. A `bundle` on PATH may belong to another one. So may a program of a gem, for
+# Rubies of one ABI share their gems, and its first line names the Ruby that has installed it.
 bundler() {
   local ruby=$1
   shift
+  [[ "$1" != exec ]] || ! compgen -G "$root/vendor/bundle/ruby/*/bin/${2:-}" >/dev/null || set -- exec "$ruby" -S "${@:2}"
   "$ruby" -e 'gem "bundler"; load Gem.bin_path("bundler", "bundle")' -- "$@"
 }
 

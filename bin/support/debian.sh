@@ -86,7 +86,7 @@ debian_leave_services() {
   services=()
   debian_leave_no_database "$@"
   local service disabled=
-  for service in redis-server postgresql pgbouncer; do
+  for service in redis-server postgresql pgbouncer nginx haproxy varnish apache2; do
     [[ " $* " != *" $service "* ]] || debian_has_service "$service" || disabled+=" $service"
   done
   [[ -n $disabled ]] || return 0
@@ -112,7 +112,7 @@ DISABLE
 }
 
 # An older PgBouncer counts as missing, and may be in use.
-debian_has_service() { [[ $1 == pgbouncer ]] && PATH=$PATH:$sbin command -v pgbouncer >/dev/null; }
+debian_has_service() { [[ $1 == pgbouncer ]] && has_in_sbin pgbouncer; }
 
 # PostgreSQL's packages make a database, unless they are told not to.
 debian_leave_no_database() {

@@ -4,6 +4,8 @@
 # lost their parents, as servers do that detach themselves. What it has left running is ended.
 #
 # usage: ruby metered.rb FD COMMAND...    writes "STATUS CPU" to that descriptor: wait(2)'s number, and seconds
+#
+# METERED_RUBYOPT and METERED_BUNDLER_SETUP are what the command has as RUBYOPT and BUNDLER_SETUP.
 
 require "rbconfig"
 
@@ -15,7 +17,7 @@ syscall(prctl, 36, 1, 0, 0, 0) if prctl
 
 pid = asked = nil
 %w[INT TERM].each { |signal| trap(signal) { pid ? Process.kill(signal, pid) : asked = signal } }
-pid = spawn(*ARGV)
+pid = spawn(%w[RUBYOPT BUNDLER_SETUP].to_h { |name| [name, ENV.delete("METERED_#{name}")] }, *ARGV)
 Process.kill(asked, pid) if asked
 status = nil
 until status # others are children that have lost their parents

@@ -1,7 +1,10 @@
 # Sourced by the scripts of bin/: what a command needs beside Ruby and the gems.
 
 # What bin/setup makes ready, unless it is told by --needs to leave some out.
-all_needs="redis postgresql browser rails eventmachine"
+all_needs="redis postgresql nginx browser rails eventmachine"
+
+# What only bin/bench and --peers ask for.
+other_needs="web-peers"
 
 absolute() { if [[ $1 == /* ]]; then printf '%s' "$1"; else printf '%s/%s' "$PWD" "$1"; fi; }
 
@@ -22,11 +25,13 @@ needs_of() {
       case $name in
         bench/redis_server) found[redis]=yes && continue ;;
         bench/postgres_server) found[postgresql]=yes && continue ;;
+        bench/http/contenders) found[nginx]=yes found[web-peers]=yes && continue ;;
         *support/servers) found[redis]=yes found[postgresql]=yes ;;
         *support/browser) found[browser]=yes ;;
+        *support/proxies) found[nginx]=yes ;;
         *support/rails_app) found[rails]=yes ;;
       esac
-      for folder in "$folder" "$root"/{runtime/test,jobs/test,postgres/test,bench/test,bench/lib}; do
+      for folder in "$folder" "$root"/{runtime/test,jobs/test,postgres/test,http/test,bench/test,bench/lib}; do
         file="$folder/$name.rb"
         [[ -f $file ]] || continue
         [[ -n ${seen[$file]:-} ]] || next+=("$file")
@@ -36,7 +41,7 @@ needs_of() {
     done < <(grep -HoE '\brequire(_relative)?\b[^"]*"[^"]+"' "${level[@]}")
     level=("${next[@]}")
   done
-  for name in $all_needs; do [[ -z ${found[$name]:-} ]] || printf '%s ' "$name"; done
+  for name in $all_needs $other_needs; do [[ -z ${found[$name]:-} ]] || printf '%s ' "$name"; done
 }
 
 # tables_of ARGUMENT...: the files of the tables that bin/bench would run.

@@ -79,14 +79,21 @@ class Passes
   def meter(pass, **redirections)
     reader, writer = IO.pipe
     live = @out.dup if tells_at_once?
-    env = live ? { "RINGSPUN_LIVE" => live.fileno.to_s } : {}
-    wait(spawn({ **env, **pass.env }, RbConfig.ruby, "--disable-gems", METERED, writer.fileno.to_s, *pass.command,
+    env = { **pass.env, **(live ? { "RINGSPUN_LIVE" => live.fileno.to_s } : {}) }
+    wait(spawn({ **env, **for_the_command(env) }, RbConfig.ruby, "--disable-gems", METERED, writer.fileno.to_s, *pass.command,
                **[writer, live].compact.to_h { |io| [io, io] }, **redirections))
     writer.close
     said = reader.read.split
     said.empty? ? [Signal.list.fetch("KILL").to_s, "0"] : said
   ensure
     [reader, live].compact.each(&:close)
+  end
+
+  # What would have the one that meters it load Bundler as well, which takes longer than all else that it does.
+  BUNDLER = %w[RUBYOPT BUNDLER_SETUP].freeze
+
+  def for_the_command(env)
+    BUNDLER.flat_map { |name| [[name, nil], ["METERED_#{name}", env.fetch(name) { ENV.fetch(name, nil) }]] }.to_h
   end
 
   # Whether tests have to be told of at once, for the output of their pass comes when it has ended.

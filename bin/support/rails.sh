@@ -1,5 +1,6 @@
-# Sourced by bin/setup: the gems of the Rails applications that tests generate, see jobs/test/rails. They have a lock for each
-# version of Rails, and share vendor/bundle with the gems of this repository.
+# Sourced by bin/setup: the gems of the Rails applications that tests generate, see jobs/test/rails, and of programs of other
+# frameworks, http/test/frameworks. They have a lock for each version of Rails and one for all others, and share vendor/bundle with
+# the gems of this repository.
 
 # The folder with the headers of libraries.
 include_folder=${RINGSPUN_INCLUDE:-/usr/include}
@@ -8,9 +9,12 @@ include_folder=${RINGSPUN_INCLUDE:-/usr/include}
 rails_versions() {
   case $1 in
     ruby) echo 8.1 ;;
-    ruby-matrix) [[ ${RINGSPUN_NIGHTLY:-} != 1 ]] || echo 8.1 8.0 ;;
+    ruby-matrix) [[ ${RINGSPUN_NIGHTLY:-} != 1 ]] || echo 8.1 8.0 7.2 frameworks ;;
   esac
 }
+
+# gems_of VERSION: the folder of its Gemfile.
+gems_of() { [[ $1 == frameworks ]] && echo http/test/frameworks || echo "jobs/test/rails/$1"; }
 
 # missing_rails_tools: what the gems nokogiri and sqlite3 are built with. Debian's RubyGems takes none of their builds.
 missing_rails_tools() {
@@ -25,8 +29,8 @@ missing_rails_tools() {
 rails_stamp() { printf '%s/rails-%s-%s' "$state" "$2" "$(version_of "$1")"; }
 
 wanted_rails() {
-  fingerprint "$(path_of "$1")" "jobs/test/rails/$2"/Gemfile{,.lock} {runtime/ringspun,jobs/ringspun-jobs}.gemspec \
-    runtime/lib/ringspun/version.rb
+  fingerprint "$(path_of "$1")" "$(gems_of "$2")"/Gemfile{,.lock} \
+    {runtime/ringspun,jobs/ringspun-jobs,http/ringspun-http}.gemspec runtime/lib/ringspun/version.rb
 }
 
 # make_rails_ready NAME
@@ -45,7 +49,7 @@ install_rails() {
     options=(BUNDLE_BUILD__NOKOGIRI=--use-system-libraries BUNDLE_BUILD__SQLITE3=--enable-system-libraries)
   fi
   (
-    export BUNDLE_GEMFILE="$root/jobs/test/rails/$2/Gemfile" BUNDLE_PATH="$root/vendor/bundle" BUNDLE_VERSION=system \
+    export BUNDLE_GEMFILE="$root/$(gems_of "$2")/Gemfile" BUNDLE_PATH="$root/vendor/bundle" BUNDLE_VERSION=system \
       "${options[@]}"
     install_bundle "$(path_of "$1")" "rails-$2"
   )

@@ -6,11 +6,13 @@ require_relative "changes"
 #
 #   # inputs: bin, Gemfile*    only when one of these, or the file itself, has changed
 #   # rubies: one              not on a second Ruby: about scripts, or many seeds of plain Ruby
+#   # rubies: all              on a second Ruby by day as well, as folders of SECOND_RUBY are
 #
 # By night all run. What is left out is said, with the reason.
 class Selection
   INPUTS = /^# inputs: (.+)$/
   ONE_RUBY = /^# rubies: one$/
+  ALL_RUBIES = /^# rubies: all$/
 
   # What a second Ruby runs by day: what rests on what CRuby does not promise, or hands to schedulers.
   SECOND_RUBY = %w[cruby scheduler scheduler_io core_ext stock strands].freeze
@@ -72,7 +74,7 @@ class Selection
     text = File.read(path)
     return "one Ruby is enough" if @second_ruby && text.match?(ONE_RUBY)
     return if @nightly
-    return "runs by night on a second Ruby" if @second_ruby && !of_second_ruby?(path)
+    return "runs by night on a second Ruby" if @second_ruby && !text.match?(ALL_RUBIES) && !of_second_ruby?(path)
 
     inputs = text[INPUTS, 1]&.split(", ") or return
     changed = @changes.among([*inputs, path])

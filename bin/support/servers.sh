@@ -8,11 +8,22 @@ missing_servers() {
   ! needs redis || command -v redis-server >/dev/null || command -v valkey-server >/dev/null || printf 'redis-server\n'
   ! needs postgresql || command -v initdb >/dev/null || compgen -G "$postgresql_folder/*/bin/initdb" >/dev/null ||
     printf 'postgresql\n'
+  ! needs nginx || has_in_sbin nginx || printf 'nginx\n'
   ! needs browser || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || printf 'chromium\n'
 }
 
 # Debian has PgBouncer here, which is not on every user's PATH.
 sbin=${RINGSPUN_SBIN:-/usr/sbin}
+
+has_in_sbin() { PATH=$PATH:$sbin command -v "$1" >/dev/null; }
+
+# missing_proxies: those behind which the tests of HTTP run by night, beside nginx.
+missing_proxies() {
+  needs nginx && [[ ${RINGSPUN_NIGHTLY:-} == 1 ]] || return 0
+  has_in_sbin haproxy || printf 'haproxy\n'
+  has_in_sbin varnishd || printf 'varnish\n'
+  has_in_sbin apache2 || has_in_sbin httpd || printf 'apache2\n'
+}
 
 # The folder with apt's sources.
 apt_folder=${RINGSPUN_APT:-/etc/apt}
