@@ -159,6 +159,48 @@ class SqlitePairingTest < SqliteCase
     end_elsewhere
   end
 
+  Location = Sqlite.const_get(:Location)
+  private_constant :Location
+
+  # Runs a block after the first system call that asks for a descriptor.
+  module AfterOne
+    class << self
+      attr_accessor :block
+    end
+
+    def readlink(...)
+      name = super
+      block, AfterOne.block = AfterOne.block, nil
+      block&.call
+      name
+    end
+  end
+
+  # As where one thread closes a file, and another opens one beside a database.
+  def test_a_descriptor_that_is_given_to_another_file_while_it_is_looked_at
+    File.write("#{path}-wal", "")
+    File.singleton_class.prepend(AfterOne)
+    File.open(folder) do |io|
+      AfterOne.block = -> { io.reopen("#{path}-wal") }
+      assert_equal [Location.identity("#{path}-wal"), "#{path}-wal".b], Location.open_file("/proc/self/fd/#{io.fileno}")
+    end
+    assert_nil Location.open_file("/proc/self/fd/1000000")
+  ensure
+    AfterOne.block = nil
+  end
+
+  # A file that shows at one look only is one that is opened or closed just then.
+  def test_what_only_one_look_shows_is_no_reason_to_refuse
+    whole = Location.method(:open_files)
+    looks = 0
+    name = "#{path}-wal".b
+    Location.define_singleton_method(:open_files) { |*all| [*whole.call(*all), [[0, looks += 1], name]] }
+    assert_nil push("a")
+    assert_operator looks, :>, 2
+  ensure
+    Location.define_singleton_method(:open_files, whole)
+  end
+
   # Or the thread that asks would end, and nobody would hear of jobs of other processes any more.
   def test_a_look_that_fails_is_no_end_of_looks
     part(:reader).define_singleton_method(:call) { |*| raise @error }

@@ -15,9 +15,17 @@ module Worked
 
     class << self
       def blocks = @blocks ||= {}
+
+      # What a block asserts in vain: to the worker that is an error as any other one.
+      def failures = @failures ||= []
     end
 
-    def perform(name, *arguments) = Task.blocks.fetch(name).call(*arguments, self)
+    def perform(name, *arguments)
+      Task.blocks.fetch(name).call(*arguments, self)
+    rescue Minitest::Assertion => error
+      Task.failures << error
+      raise
+    end
   end
 
   # Everything that is logged.
@@ -39,6 +47,8 @@ module Worked
   def teardown
     Task.blocks.clear
     super
+    failed = Task.failures.shift(Task.failures.size).first
+    raise failed if failed
   end
 
   def on(name, &block)

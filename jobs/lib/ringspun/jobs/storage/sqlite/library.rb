@@ -171,7 +171,7 @@ module Ringspun
           end
 
           def open_by_others?(file)
-            !file.nil? && Location.open_files.count { |one,| one == file } > Guard.count(file)
+            !file.nil? && Location.surely? { Location.open_files.count { |one,| one == file } > Guard.count(file) }
           end
 
           def opened?(database, file)

@@ -69,17 +69,29 @@ module Ringspun
           # @return [Boolean] whether this process has it open
           def open?(file) = !file.nil? && open_files.any? { |one,| one == file }
 
+          # Other threads open and close files meanwhile, so a refusal needs two looks: see {surely?}.
+          #
           # @param process [Integer, String]
           # @return [Array<Array(Array(Integer, Integer), String)>] for each of its descriptors the file, and the kernel's name
           # @raise [SystemCallError] it has ended, or is another user's
           def open_files(process = "self")
             folder = "/proc/#{process}/fd"
-            Dir.children(folder).filter_map do |number|
-              [identity("#{folder}/#{number}"), File.readlink("#{folder}/#{number}").b]
-            rescue SystemCallError # it was closed meanwhile
-              next
-            end
+            Dir.children(folder).filter_map { |number| open_file("#{folder}/#{number}") }
           end
+
+          # The number may be given to another file between two system calls.
+          def open_file(descriptor)
+            name = File.readlink(descriptor)
+            file = identity(descriptor)
+            same = File.readlink(descriptor) == name && identity(descriptor) == file
+            same ? [file, name.b] : open_file(descriptor)
+          rescue SystemCallError # it was closed meanwhile
+            nil
+          end
+
+          # @yieldreturn [Boolean] what one look at the descriptors of a process says
+          # @return [Boolean] whether two say so
+          def surely? = yield && yield
 
           # @raise [ConfigError]
           def refuse_unknown(path)

@@ -249,12 +249,18 @@ module Ringspun
           # The processes that have the database open, and beside it others than those that have the names. The kernel knows by
           # which names they were opened, or where these are now.
           def removed_from(now, others)
+            suspects = others.transform_values { |open| open ? removed(now, open) : [] }.reject { |_, files| files.empty? }
+            return [] if suspects.empty?
+
+            again = holders(now.main) # one of them may open or close them meanwhile
+            suspects.select { |pid, files| again[pid] && (removed(now, again[pid]) & files).any? }.keys
+          end
+
+          def removed(now, open)
             beside = %r{\A(.*/#{Regexp.escape(File.basename(@path).b)})-(?:wal|shm)[^/]*\z}n
-            others.select do |_, open|
-              open&.any? do |file, name|
-                ![now.wal, now.shm].include?(file) && (own = name[beside, 1]) && !of_another?(own, now.main, open)
-              end
-            end.keys
+            open.select do |file, name|
+              ![now.wal, now.shm].include?(file) && (own = name[beside, 1]) && !of_another?(own, now.main, open)
+            end
           end
 
           # Another database elsewhere may have the same name. Its process has that open, too.
