@@ -189,16 +189,27 @@ class SqlitePairingTest < SqliteCase
     AfterOne.block = nil
   end
 
+  # Shows at each look another file that has a name.
+  module OtherEachTime
+    class << self
+      attr_accessor :name, :looks
+    end
+
+    def open_files(...)
+      name = OtherEachTime.name or return super
+      [*super, [[0, OtherEachTime.looks += 1], name]]
+    end
+  end
+
   # A file that shows at one look only is one that is opened or closed just then.
   def test_what_only_one_look_shows_is_no_reason_to_refuse
-    whole = Location.method(:open_files)
-    looks = 0
-    name = "#{path}-wal".b
-    Location.define_singleton_method(:open_files) { |*all| [*whole.call(*all), [[0, looks += 1], name]] }
+    Location.singleton_class.prepend(OtherEachTime)
+    OtherEachTime.looks = 0
+    OtherEachTime.name = "#{path}-wal".b
     assert_nil push("a")
-    assert_operator looks, :>, 2
+    assert_operator OtherEachTime.looks, :>, 2
   ensure
-    Location.define_singleton_method(:open_files, whole)
+    OtherEachTime.name = nil
   end
 
   # Or the thread that asks would end, and nobody would hear of jobs of other processes any more.
