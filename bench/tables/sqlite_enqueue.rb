@@ -25,6 +25,7 @@ Bench.table "sqlite_enqueue" do
   proof { |**| { lost: 0 } }
   columns :rate, :real_ns, :cpu_ns
   against_floor :real_ns
+  against_peer :real_ns
 
   # A strand for each caller.
   contender "ringspun", requires: "bench/jobs/ringspun", backends: %w[uring epoll] do |meter, durable:, **size|

@@ -3,7 +3,7 @@
 require "jobs_helper"
 require_relative "../support/sqlite_case"
 
-# A process that is killed before any of its statements, and after the last. Each verb has happened then, or has not.
+# A process that is killed before any of its statements, and after the last. Each verb that writes has happened then, or has not.
 class SqliteKillTest < SqliteCase
   include AnyBackend
 
@@ -45,8 +45,18 @@ class SqliteKillTest < SqliteCase
     push("o1", queue: "other")
     storage.fetch(OTHER, ["other"], 1)
     storage.cron_define("shop", [cron("c1"), cron("c2")])
+    prepare_nodes
     storage.close
     query("CREATE TABLE notes (text TEXT)") # the program's own
+  end
+
+  # What is known beside jobs.
+  def prepare_nodes
+    push("z1", queue: Storage::QUARANTINE)
+    storage.fetch(OTHER, [Storage::QUARANTINE], 1)
+    storage.announce(OTHER, { "concurrency" => 1 }, [])
+    storage.signal(OTHER, "quiet")
+    storage.pause("held")
   end
 
   def push_with_lock(jid, token)
@@ -133,15 +143,44 @@ class SqliteKillTest < SqliteCase
     trim_dead: ->(it) { it.storage.trim_dead(0, 100) },
     trim_done: ->(it) { it.storage.trim_done(0) },
     cron_define: ->(it) { it.storage.cron_define("shop", [it.cron("c2"), it.cron("c3")], stale: -1) },
-    cron_push: ->(it) { it.storage.cron_push("c1", FAR, it.push_with_lock("n1", "other")) }
+    cron_push: ->(it) { it.storage.cron_push("c1", FAR, it.push_with_lock("n1", "other")) },
+    cron_pause: ->(it) { it.storage.cron_pause("c1", true) },
+    extend: ->(it) { it.storage.extend([NODE, "host:3:cc"], 600) },
+    begin_quarantined: lambda do |it|
+      suspects = it.storage.in_flight(OTHER).select { |one| one.queue == Storage::QUARANTINE }
+      it.storage.begin_quarantined(OTHER, suspects.map { |one| Storage::Begun.new(one, 1) })
+    end,
+    announce: ->(it) { it.storage.announce(NODE, { "concurrency" => 5 }, [["1", "default", it.entry("f1"), 1.0]]) },
+    retract: ->(it) { it.storage.retract(OTHER) },
+    measure: ->(it) { it.storage.measure([Storage::Measure.new(29_000_000, "Work", 4, 1, 400_010, { 0 => 1, 2 => 1 })]) },
+    counters: ->(it) { it.storage.counters(processed: 3, failed: 2, twice: 1) },
+    signal: ->(it) { it.storage.signal(NODE, "quiet") },
+    signals: ->(it) { it.storage.signals(OTHER) },
+    lock: ->(it) { it.storage.lock("lone", "x", 60) },
+    unlock: ->(it) { it.storage.unlock("token", "u1") },
+    pause: ->(it) { it.storage.pause("default") },
+    resume: ->(it) { it.storage.resume("held") }
   }.freeze
+
+  # What there is beside jobs, without times.
+  REST = <<~SQL
+    SELECT 'lock ' || token, jid FROM locks UNION ALL SELECT 'result ' || jid, text FROM results
+    UNION ALL SELECT 'history of ' || jid, '' FROM histories
+    UNION ALL SELECT 'trials ' || jid, json_array(tries, isolated, deaths) FROM trials
+    UNION ALL SELECT 'node ' || name, json_array(listed, lasts, losses) FROM nodes
+    UNION ALL SELECT 'signal ' || node, message FROM signals UNION ALL SELECT 'announced ' || node, work FROM announced
+    UNION ALL SELECT 'queue ' || name, json_array(paused, size) FROM queues
+    UNION ALL SELECT 'measured ' || class, json_array(processed, failed) FROM measured
+    UNION ALL SELECT 'counts', json_array(processed, failed, twice) FROM state
+    UNION ALL SELECT 'paused ' || name, paused FROM crons ORDER BY 1, 2
+  SQL
 
   # Which entries of a schedule there are, and whether a tick far away was pushed.
   CRONS = "SELECT name, tick = #{FAR}, json_array_length(runs) FROM crons ORDER BY 1"
 
   NOTES = "SELECT text, 'note' FROM notes ORDER BY 1"
 
-  def places = super + query(CRONS) + query(NOTES)
+  def places = super + query(CRONS) + query(NOTES) + query(REST)
 
   # Runs it in a process that is killed before its statement with that number.
   #

@@ -10,7 +10,7 @@ module Ringspun
       #
       # @api private
       class Ticker < Maintenance
-        # Seconds from round to round at most, and half of that at least: a tick is so late at most after a clock was put forward.
+        # Seconds from round to round at least, and twice that at most: a tick is so late at most after a clock was put forward.
         ROUND_SECONDS = 15.0
         # And without any entries: then only those of before are to be forgotten.
         IDLE_SECONDS = 300.0
