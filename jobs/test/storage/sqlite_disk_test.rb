@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "io/nonblock"
 require "jobs_helper"
 require_relative "../support/sqlite_case"
 require_relative "../support/disk_faults"
@@ -136,6 +137,57 @@ class SqliteDiskTest < SqliteCase
   def setup
     super
     DiskFaults.build
+  end
+
+  # @yield in a process whose disk is counted, with a storage that is warm
+  # @yieldreturn [Object] what is answered
+  def on_a_disk(**options)
+    told = File.join(folder, "told")
+    pid = forked do
+      DiskFaults.install
+      @storage = Sqlite.new(path, **options)
+      push("warm")
+      File.write(told, JSON.generate(yield))
+    end
+    assert_predicate status_of(pid), :success?
+    JSON.parse(File.read(told))
+  end
+
+  def syncs
+    before = DiskFaults.synced
+    yield
+    DiskFaults.synced - before
+  end
+
+  # What was enqueued or acknowledged is on the disk before the call returns; who fetches does not wait for it.
+  def test_who_waits_for_the_disk
+    counts = lambda do
+      [syncs { push("a") }, syncs { push("b", "c") }, syncs { storage.fetch(NODE, ["default"], 1) },
+       syncs { storage.ack(NODE, storage.in_flight(NODE).map { |one| ack(one) }) }, syncs { storage.extend([NODE], 60) }]
+    end
+    assert_equal [[1, 1, 0, 1, 0], [1, 1, 0, 1, 0], [0, 0, 0, 0, 0]],
+                 [on_a_disk(&counts), on_a_disk(durable: :full, &counts), on_a_disk(durable: :normal, &counts)]
+  end
+
+  # The disk is done when a strand of the same thread says so.
+  def test_other_strands_go_on_while_one_waits_for_the_disk
+    turns = on_a_disk do
+      IO.pipe do |gate, open|
+        gate.nonblock = false
+        DiskFaults.gate(gate)
+        Ringspun.run do |machine|
+          before = DiskFaults.synced
+          strand = machine.spin { push("a") }
+          machine.sleep(0.001) until DiskFaults.synced > before
+          turns = (1..100).count { machine.sleep(0) && strand.alive? }
+          DiskFaults.gate(nil)
+          open.syswrite("x")
+          strand.join
+          turns
+        end
+      end
+    end
+    assert_equal 100, turns
   end
 
   DiskFaults::KINDS.each do |kind|

@@ -19,6 +19,8 @@ typedef struct {
 static sqlite3_vfs shim, *below;
 static sqlite3_io_methods methods;
 static long left = -1, counted;
+static volatile long synced;
+static volatile int gate = -1;
 static int kind;
 static const char *while_there; /* all calls fail while there is a file of this name */
 
@@ -57,7 +59,13 @@ static int shim_truncate(sqlite3_file *file, sqlite3_int64 size) {
     return real(file)->pMethods->xTruncate(real(file), size);
 }
 
+/* Waits for a byte, if there is a gate. */
 static int shim_sync(sqlite3_file *file, int flags) {
+    char byte;
+    if (((shim_file *)file)->counts) {
+        synced++;
+        if (gate >= 0 && read(gate, &byte, 1) != 1) return SQLITE_IOERR_FSYNC;
+    }
     if (kind != FULL && fails(file, 0)) return SQLITE_IOERR_FSYNC;
     return real(file)->pMethods->xSync(real(file), flags);
 }
@@ -111,3 +119,9 @@ void faults_plan(long calls, int what) {
 }
 
 long faults_count(void) { return counted; }
+
+/* How often a file was to be on the disk. */
+long faults_synced(void) { return synced; }
+
+/* Lets each of these wait for a byte from a descriptor; below 0 none waits. */
+void faults_gate(int descriptor) { gate = descriptor; }

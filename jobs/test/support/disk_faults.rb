@@ -24,6 +24,14 @@ module DiskFaults
     # @return [Integer] how many calls there were
     def count = function("faults_count", [], Fiddle::TYPE_LONG).call
 
+    # @return [Integer] how often a file was to be on the disk
+    def synced = function("faults_synced", [], Fiddle::TYPE_LONG).call
+
+    # Lets each of these wait for a byte.
+    #
+    # @param pipe [IO, nil]
+    def gate(pipe) = function("faults_gate", [Fiddle::TYPE_INT]).call(pipe&.fileno || -1)
+
     # To be called before a fork, or each child builds its own. A program that is given one by the environment builds none.
     #
     # @return [String] the library
