@@ -5,6 +5,7 @@ require "ringspun/jobs/cli"
 require "stringio"
 require "support/locale"
 require "support/redis_case"
+require "support/sqlite_case"
 require "tmpdir"
 
 # The commands that list, change, export and import jobs.
@@ -342,6 +343,13 @@ class MemoryJobCommandsTest < Minitest::Test
 end
 
 class RedisJobCommandsTest < RedisCase
+  include AnyBackend
+  include JobCommandsSuite
+
+  def kept = storage
+end
+
+class SqliteJobCommandsTest < SqliteCase
   include AnyBackend
   include JobCommandsSuite
 

@@ -5,6 +5,7 @@ require "pty"
 require "ringspun/jobs/cli"
 require "stringio"
 require "support/command"
+require "ringspun/jobs/storage/sqlite"
 require "support/redis_case"
 
 # The live view, on a terminal of the test's, and what it says where there is none.
@@ -37,18 +38,29 @@ class TopTest < RedisCase
     output.string
   end
 
-  def test_one_plain_report
-    fill(memory)
-    text = report(memory)
+  def assert_report(storage, place)
+    fill(storage)
+    text = report(storage)
     assert_match(/\A\d\d:\d\d:\d\d  processed 0 \(0\.0\/s\)  failed 0 \(0\.0\/s\)$/, text)
     assert_match(/^enqueued 3  scheduled 0  retries 0  dead 0  in flight 0  busy 1 of 1,000$/, text)
-    assert_match(/^in the memory of process #{Process.pid}$/, text)
+    assert_match(/^#{Regexp.escape(place)}$/, text)
     assert_match(/^default   +2   +paused$/, text)
     assert_match(/^markup\?\[2J +1$/, text)
     assert_match(/^host:1:aa +1  1000  2 MB    default$/, text)
     assert_match(/^6\d s  r    Inner  default  \[1\]$/, text)
     assert_match(/^Work +21 +1  65 ms       100 ms$/, text)
     refute_includes text, "\e"
+  end
+
+  def test_one_plain_report = assert_report(memory, "in the memory of process #{Process.pid}")
+
+  def test_one_of_a_file
+    Dir.mktmpdir("ringspun-top-") do |folder|
+      file = Storage::Sqlite.new("#{folder}/jobs.sqlite3")
+      assert_report(file, "in #{file.identity}")
+    ensure
+      file.close
+    end
   end
 
   def test_as_json

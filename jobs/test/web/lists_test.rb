@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require "ringspun/jobs/storage/sqlite"
 require "support/web_case"
+require "tmpdir"
 
 # The order of lists, their last pages, and what is left of them by a filter.
 class WebListsTest < WebCase
@@ -128,5 +130,20 @@ class WebListsTest < WebCase
   def told_by(answer)
     assert_equal 303, answer.status
     get(answer["location"]).body[%r{role="status">([^<]+)</p>}, 1].to_s.strip
+  end
+end
+
+# The same pages of a storage in a file.
+class WebListsInAFileTest < WebListsTest
+  def setup
+    super
+    @folder = Dir.mktmpdir("ringspun-web-")
+    @memory = Storage::Sqlite.new(File.join(@folder, "jobs.sqlite3"))
+  end
+
+  def teardown
+    @memory.close
+    FileUtils.remove_entry(@folder)
+    super
   end
 end
