@@ -52,6 +52,34 @@ class SqlitePlaceTest < SqliteCase
     File.chmod(0o700, folder)
   end
 
+  # Answers what is said to be mounted.
+  module Mounted
+    class << self
+      attr_accessor :file
+    end
+
+    def file_system(device, mounts = Mounted.file || "/proc/self/mountinfo") = super
+  end
+
+  def test_a_folder_that_other_hosts_may_share
+    device = File.stat(folder).dev
+    number = "#{File.stat(folder).dev_major}:#{File.stat(folder).dev_minor}"
+    location = Sqlite.const_get(:Location)
+    location.singleton_class.prepend(Mounted)
+    own = location.file_system(device)
+    refute_nil own
+    Mounted.file = File.join(folder, "mounts")
+    { "nfs4" => true, "fuse.sshfs" => true, "vboxsf" => true, "ext4" => false, "overlay" => false }.each do |kind, refused|
+      File.write(Mounted.file, "21 1 0:999 / / rw shared:1 - nfs4 other rw\n" \
+                               "22 1 #{number} / #{folder} rw,relatime shared:2 - #{kind} server:/a rw\n")
+      error = (open_storage.stats && nil rescue $!)
+      assert_equal refused ? Jobs::ConfigError : NilClass, error.class, kind
+      assert_includes error.message, "is on #{kind}, which several hosts can share; SQLite needs a local disk" if refused
+    end
+  ensure
+    Mounted.file = nil
+  end
+
   # Somebody else has made it anew while this process goes on.
   def test_a_file_of_locks_without_permission_while_a_process_runs
     left_behind

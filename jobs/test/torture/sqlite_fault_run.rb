@@ -52,6 +52,7 @@ class SqliteFaultRun < FaultRun
   # Only root may.
   def host(number)
     @hosts = system("unshare", "--uts", "hostname", "elsewhere", %i[out err] => File::NULL) if @hosts.nil?
+    @counts["hosts"] = @hosts ? 2 : 1
     @hosts && number.zero? ? ["unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh"] : []
   end
 

@@ -11,7 +11,7 @@ module Ringspun
           # File systems on which several hosts may be, for the locks and the shared memory of a file in WAL mode are of one host:
           # https://www.sqlite.org/wal.html
           NETWORK = %w[nfs nfs4 cifs smb2 smb3 smbfs afs ceph glusterfs lustre gpfs beegfs fuse.sshfs fuse.glusterfs fuse.s3fs
-                       fuse.rclone].freeze
+                       fuse.rclone fuse.vmhgfs-fuse fuse.grpcfuse vboxsf prl_fs].freeze
           # Errors that the system gives for such a file each time. All others, such as that a process has too many files open,
           # may end by themselves.
           FOR_GOOD = [Errno::EACCES, Errno::EPERM, Errno::EROFS, Errno::ENOENT, Errno::ENOTDIR, Errno::EISDIR, Errno::ELOOP,
@@ -126,13 +126,21 @@ module Ringspun
           end
 
           def refuse_network(folder)
-            device = File.stat(folder).dev
-            number = "#{device >> 8 & 0xfff}:#{(device & 0xff) | (device >> 12 & 0xfff00)}"
-            line = File.foreach("/proc/self/mountinfo", mode: "rb").find { |each| each.split[2] == number }
-            kind = line && line.split(" - ").last.split.first
+            kind = file_system(File.stat(folder).dev)
             return unless NETWORK.include?(kind)
 
             raise ConfigError, "#{folder} is on #{kind}, which several hosts can share; SQLite needs a local disk"
+          end
+
+          # See https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html
+          #
+          # @param device [Integer]
+          # @param mounts [String] the file that says what is mounted
+          # @return [String, nil] its kind; nil: it is not known
+          def file_system(device, mounts = "/proc/self/mountinfo")
+            number = "#{device >> 8 & 0xfff}:#{(device & 0xff) | (device >> 12 & 0xfff00)}"
+            line = File.foreach(mounts, mode: "rb").find { |each| each.split[2] == number }
+            line && line.split(" - ").last.split.first
           rescue Errno::ENOENT
             nil
           end
