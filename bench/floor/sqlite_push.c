@@ -1,9 +1,10 @@
 /*
  * Floor of the table of enqueuing into a file: transaction after transaction of jobs, each with the rows that our storage writes,
  * by prepared statements on one connection. SQLite's functions are looked up when it runs, so that no header of it needs to be
- * there, and the library can be the copy that our storage uses: an extension of Ruby, for which Ruby's library is loaded first.
+ * there, and the library can be the copy that our storage uses: an extension of Ruby, for which a library with the names that it
+ * has from there is loaded first.
  *
- *   sqlite_push RUBY LIBRARY full|normal JOBS BATCH BYTES      RUBY: or ""; BYTES: of a job
+ *   sqlite_push NAMES LIBRARY full|normal JOBS BATCH BYTES      NAMES: or ""; BYTES: of a job
  *
  * The file is made in the folder BENCH_SCRATCH.
  */
@@ -50,12 +51,12 @@ static struct {
     void *connection, *begin, *numbers, *queue, *job, *ready, *next, *size, *commit;
 } file;
 
-static void find_library(const char *ruby, const char *path)
+static void find_library(const char *names_of_ruby, const char *path)
 {
     void *all[sizeof(names) / sizeof(names[0])];
 
-    if (*ruby && !dlopen(ruby, RTLD_LAZY | RTLD_GLOBAL))
-        unavailable("no library of Ruby for the floor");
+    if (*names_of_ruby && !dlopen(names_of_ruby, RTLD_LAZY | RTLD_GLOBAL))
+        unavailable("no names of Ruby for the floor");
 
     void *handle = dlopen(path, RTLD_LAZY);
 
