@@ -91,7 +91,7 @@ module Ringspun
 
           # @yieldreturn [Boolean] what one look at the descriptors of a process says
           # @return [Boolean] whether two say so
-          def surely? = yield && yield
+          def surely? = 2.times.all? { yield }
 
           # @raise [ConfigError]
           def refuse_unknown(path)
