@@ -90,7 +90,7 @@ class GemsTest < Minitest::Test
   # The second extension is built on the header of the first. The other gems that it needs are those of this process.
   def test_installed_gems_run_and_carry_no_objects
     @environment["GEM_PATH"] = [@environment["GEM_HOME"], *Gem.path].join(":")
-    %w[runtime postgres].each { |room| rubygems("install", "--local", "--no-document", built(room, GEMS.fetch(room))) }
+    %w[runtime postgres jobs].each { |room| rubygems("install", "--local", "--no-document", built(room, GEMS.fetch(room))) }
     ran, *libraries = run_or_fail(RbConfig.ruby, "-rringspun/postgres", "-e", PROGRAM).lines(chomp: true)
     assert_equal ["ran", %w[native.so postgres_native.so]], [ran, libraries.map { |path| File.basename(path) }]
     assert(libraries.all? { |path| path.start_with?(@environment["GEM_HOME"]) }, libraries.join(" "))
@@ -98,6 +98,28 @@ class GemsTest < Minitest::Test
     installed = Dir[File.join(@environment["GEM_HOME"], "**/*")].grep(/\.s?o\z/)
     assert_empty installed.grep(/\.o\z|#{Regexp.escape("/ext/")}/)
     installed.each { |path| refute_includes File.binread(path), ".debug_info", path }
+    assert_equal "a job\n", run_one_job
+  end
+
+  JOB = <<~RUBY
+    require "ringspun/jobs"
+
+    class Hello
+      include Ringspun::Jobs::Job
+
+      def perform
+        File.write("ran", "a job\\n")
+        Process.kill(:TERM, Process.pid)
+      end
+    end
+  RUBY
+
+  # With no server and no settings, in two processes one after the other: the second ends by its job.
+  def run_one_job
+    File.write(File.join(@folder, "app.rb"), JOB)
+    run_or_fail(RbConfig.ruby, "-r./app.rb", "-e", "Hello.perform_async", chdir: @folder)
+    run_or_fail(RbConfig.ruby, File.join(@environment["GEM_HOME"], "bin/ringspun-jobs"), "-r", "./app.rb", chdir: @folder)
+    File.read(File.join(@folder, "ran"))
   end
 
   # Bundler makes a clone of its own and builds that.
