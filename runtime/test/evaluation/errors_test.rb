@@ -176,6 +176,20 @@ class EvaluationErrorsTest < Minitest::Test
     assert_match(/an error handler failed with .*second/, warned)
   end
 
+  # As where nobody reads the standard error, or an application raises for each warning.
+  def test_a_warning_of_an_error_handler_that_fails_as_well
+    made = conproc { raise Failure, "first" }
+    made.on(:error) { raise "second" }
+    kept, $stderr = $stderr, Object.new.tap { |io| io.define_singleton_method(:write) { |*| raise Errno::EPIPE } }
+    begin
+      assert_equal "first", error_of { made.call }.message
+      assert_equal "first", error_of { made.call_nonblock.await_result }.message
+    ensure
+      $stderr = kept
+    end
+    assert_equal 1, conproc { 1 }.call
+  end
+
   def test_an_exit_in_a_handler_ends_the_program
     %i[call call_nonblock].each do |form|
       made = conproc { raise Failure }

@@ -34,17 +34,30 @@ static bool is_handlers_own(VALUE error) {
     return rsb_is_rescueable(error) || rb_obj_is_kind_of(error, rb_eNoMemError) || rb_obj_is_kind_of(error, rsb_eCancelled);
 }
 
+static VALUE warn_of(VALUE failed) {
+    rb_warn("ringspun: an error handler failed with %" PRIsVALUE, rsb_inspect(failed));
+    return Qnil;
+}
+
+/* False: it has raised what ends more than a handler, in rb_errinfo. */
+static bool forget(void) {
+    VALUE error = rb_errinfo();
+    if (!rsb_is_exception(error) || !is_handlers_own(error)) return false;
+    rb_set_errinfo(Qnil);
+    return true;
+}
+
 /* An error of a handler is a warning, so that it does not replace the error that was handled. What ends more than a handler (exit,
- * an interrupt, throw, Thread#kill) stays in rb_errinfo, and its state is returned. */
+ * an interrupt, throw, Thread#kill) stays in rb_errinfo, and its state is returned. Where there is neither stack nor a reader for
+ * a warning there is none: the caller still has to close its frame. */
 int rsb_trigger_error(VALUE proc, VALUE error) {
     int state = 0;
     rb_protect(trigger, rb_assoc_new(proc, error), &state);
     if (RS_LIKELY(!state)) return 0;
     VALUE failed = rb_errinfo();
-    if (!rsb_is_exception(failed) || !is_handlers_own(failed)) return state;
-    rb_set_errinfo(Qnil);
-    rb_warn("ringspun: an error handler failed with %" PRIsVALUE, rsb_inspect(failed));
-    return 0;
+    if (!forget()) return state;
+    rb_protect(warn_of, failed, &state);
+    return state && !forget() ? state : 0;
 }
 
 void rsb_init_concurrent_proc(void) {
