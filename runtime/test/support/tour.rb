@@ -226,8 +226,12 @@ class Tour
 
   private
 
-  # A shell that cannot begin is a child nevertheless.
-  def ended(status) = status.exitstatus == 127 ? raise(Errno::ENOEXEC, "no shell") : status.exitstatus
+  # A shell that cannot be loaded is a child nevertheless: it says so, or dies.
+  def ended(status)
+    raise Errno::ENOEXEC, "no shell" if status.exitstatus == 127 || status.termsig == Signal.list["SEGV"]
+
+    status.exitstatus
+  end
 
   # Ends the waits of strands, which IO#close does not.
   def close(*ios)
