@@ -95,6 +95,22 @@ module Ringspun
     private_constant :Inotify, :MASKS, :CHANGES, :MOVED_FROM, :MOVED_TO, :DELETED_ITSELF, :MOVED_ITSELF, :UNMOUNTED, :OVERFLOW,
                      :IGNORED, :ONLY_FOLDERS, :NO_LINKS, :FOLDER, :PAIR_SECONDS, :ROOM, :HEADER, :Raw
 
+    # For a thread without a machine, which only asks whether there was something.
+    #
+    # @param path [String] of a file or a folder
+    # @param kinds [Array<Symbol>] of {MASKS}
+    # @return [IO] which has something to read after each event; the caller closes it, a forked child its own
+    # @raise [LimitError, SystemCallError]
+    # @api private
+    def self.io(path, *kinds)
+      inotify = Inotify.new.open
+      inotify.add(path, kinds.reduce(0) { |bits, kind| bits | MASKS.fetch(kind) })
+      opened = true
+      IO.for_fd(inotify.release)
+    ensure
+      IO.for_fd(inotify.release).close if inotify && !opened
+    end
+
     # @return [String] the path that is watched
     # @since 0.1.0
     attr_reader :path

@@ -14,7 +14,8 @@ module Ringspun
       #
       # As `connection:` the verbs take one of Active Record, SQLite3::Database or Extralite::Database on the same file, and are
       # done in the transaction that is open on it. Workers hear of that at once where Active Record tells of the commit, and
-      # within {Bells::LOOK_SECONDS} otherwise. Verbs that wait, and those by which a node fetches and leaves, take none.
+      # within {Looks::SHORTEST_SECONDS} otherwise; where the disk takes longer than that for it, as long again may pass, up to
+      # {Looks::LONGEST_SECONDS}. Verbs that wait, and those by which a node fetches and leaves, take none.
       # A connection that is closed, that only reads, that another thread or strand has from its pool, or that was used before a
       # fork, is refused with a UsageError.
       class Sqlite < Storage
@@ -40,6 +41,7 @@ require_relative "sqlite/guard"
 require_relative "sqlite/pairing"
 require_relative "sqlite/lane"
 require_relative "sqlite/pause"
+require_relative "sqlite/looks"
 require_relative "sqlite/bells"
 require_relative "sqlite/tables"
 require_relative "sqlite/engine"

@@ -8,12 +8,10 @@ module Ringspun
       class Sqlite < Storage
         # The strands of this process that wait for jobs, and how processes tell each other of some: by datagrams, sent after the
         # commit. Each process that has waited has a socket in a folder beside the database. Whatever comes without a datagram,
-        # as from another program, or from a process that was killed between, is found by a look at the file's version.
+        # as from another program, or from a process that was killed between, is found by {Looks} at the file's version.
         #
         # @api private
         class Bells
-          # Seconds between looks at the file's version while somebody waits.
-          LOOK_SECONDS = 0.05
           # A datagram that names no queue, for there are too many.
           ANY = "*"
           # What waits for jobs that are due, which no queue can be called.
@@ -103,7 +101,7 @@ module Ringspun
           #
           # @return [nil]
           def abandon
-            [@own, @sender, @directory].each { |io| io&.close }
+            [@own, @sender, @directory, @looks].each { |io| io&.close }
             nil
           end
 
@@ -144,7 +142,7 @@ module Ringspun
             @thread.join
           ensure
             @thread = nil
-            @own.close
+            [@own, @looks].each(&:close)
           end
 
           def nudge = @own.sendmsg_nonblock("", 0, @address, exception: false)
@@ -205,6 +203,7 @@ module Ringspun
             @address = Socket.sockaddr_un(@path)
             @own.bind(@address)
             File.chmod(0o600, @path) # whatever the umask
+            @looks = Looks.new(File.dirname(@folder), @own)
             @thread = Thread.new { hear }
             @thread.name = "ringspun sqlite bells"
           rescue SystemCallError => error
@@ -220,26 +219,23 @@ module Ringspun
 
           def hear
             version = nil
-            look_at = now
             until @closed
               waiting = locked { @bells.any? }
-              texts = receive(waiting ? [look_at - now, 0].max : nil)
+              @looks.wait(waiting)
+              texts = receive
               ring_here(texts.flat_map { |text| text.force_encoding(Encoding::UTF_8).split("\n") }.uniq) if texts.any?
-              next if !waiting || now < look_at # whoever was named comes first
+              next unless waiting && @looks.due? # whoever was named comes first
 
+              written = @looks.take_writes
               last = version
               version = @version.call
-              look_at = now + LOOK_SECONDS
+              @looks.looked(written, version != last)
               ring_here([ANY]) unless version == last
             end
           end
 
-          def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
-          def receive(seconds)
+          def receive
             texts = []
-            return texts unless @own.wait_readable(seconds)
-
             while (text, = @own.recvfrom_nonblock(65_536, exception: false)) && text != :wait_readable
               texts << text unless text.empty?
             end
