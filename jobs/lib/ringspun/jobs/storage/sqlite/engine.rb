@@ -16,10 +16,10 @@ module Ringspun
           VERSION = ->(connection) { Schema.version_of(connection) }
           # Changes when any other connection has written. The number is one of the connection alone.
           CHANGES = ->(connection) { [connection.object_id, connection.changes] }
-          # One look in as many asks whether the file is still the same: that costs as much as the look.
-          SAME_EVERY = 10
           PLAIN = [VERSION, CHANGES].freeze
-          private_constant :VERSION, :CHANGES, :SAME_EVERY, :PLAIN
+          # For whoever wants no more than that the files are those of all.
+          NOTHING = ->(_) {}
+          private_constant :VERSION, :CHANGES, :PLAIN, :NOTHING
 
           @living = {}.compare_by_identity
 
@@ -62,9 +62,10 @@ module Ringspun
             @pairing = Pairing.new(path, @lock_file)
             choose(library)
             @tables_options = { lock_file: @lock_file, **options }
-            @looks = 0
             @pauses = [Pause.new, Pause.new] # of the reader and of the writer, which the reader may wait for
-            @writer = Lane.new("ringspun sqlite writer") { |requests| @pauses.last.work { write_all(requests) } }
+            @writer = Lane.new("ringspun sqlite writer", idle: -> { @pauses.last.work { look_around } }) do |requests|
+              @pauses.last.work { write_all(requests) }
+            end
             @reader = Lane.new("ringspun sqlite reader") { |requests| @pauses.first.work { read_all(requests) } }
             @bells = Bells.new("#{path}-wake") { data_version }
             Engine.born(self)
@@ -251,21 +252,41 @@ module Ringspun
             @writing = @write_tables = @write_files = nil
           end
 
-          # Asked for twenty times a second while somebody waits, by a thread that looks itself unless the reader is at work: most
-          # of what it would cost is to wake another one.
+          # Asked for up to twenty times a second while somebody waits, by a thread that looks itself unless the reader is at
+          # work: most of what it would cost is to wake another one.
           def data_version
-            @looks += 1
-            there = (@looks % SAME_EVERY).zero? ? method(:same_reading?) : method(:reading?)
-            @pauses.first.try { CHANGES.call(@reading) if there.call } || @reader.call(CHANGES)
+            @pauses.first.try { CHANGES.call(@reading) if same_reading? } || @reader.call(CHANGES)
+          rescue LostError => error # whoever writes next is told
+            @owed = error
+            nil
           rescue Error, SystemCallError, IOError # there will be a next look, and its thread must not end
             nil
           end
 
-          def reading? = !@reading.nil?
+          # Leaves files that others have not, for as long as they are open nobody else can begin with new ones, and the next call
+          # may come in hours. In a file of the program's own that is of no use: the program has them open, too.
+          def look_around
+            return if @app
+
+            leave_files unless @writing.nil? || @pairing.current?(@write_files)
+            @pauses.first.try { close_reading unless @reading.nil? || same_reading? }
+          rescue Error, SystemCallError, IOError # there will be a next look, and its thread must not end
+            nil
+          end
+
+          # The next call that writes is told, as it would have been if it had come before.
+          def leave_files
+            request = Lane::Request.new(NOTHING, false)
+            write_together([request])
+            @owed = request.error if @writing.nil?
+          end
 
           def same_reading? = @reading && @pairing.current?(@read_files)
 
           def write_all(requests)
+            owed, @owed = @owed, nil
+            return refuse(requests, owed) if owed
+
             write_together(requests) || requests.each { |request| write_together([request]) }
           end
 
@@ -381,7 +402,7 @@ module Ringspun
             close_reading
             @lock_file.renew
             files = @write_files
-            write { nil } if @pairing.whole? || (files && !@pairing.current?(files)) # it must leave them before there are others
+            write(&NOTHING) if @pairing.whole? || (files && !@pairing.current?(files)) # before there are others
             Location.prepare(@path)
             @pairing.check(app: @app)
             @reading = open_connection(rows: 500)
@@ -401,7 +422,7 @@ module Ringspun
             return @read_tables if @read_tables
 
             unless Schema.there?(@reading)
-              write { nil }
+              write(&NOTHING)
               join_reading # it is in WAL mode now
             end
             @read_version = Schema.usable_version(@reading)

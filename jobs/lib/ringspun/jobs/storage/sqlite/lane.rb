@@ -11,6 +11,15 @@ module Ringspun
         class Lane
           # The most at once, for the first of them waits for the last.
           TOGETHER_MAX = 256
+          # Seconds without work after which it looks around.
+          IDLE_SECONDS = 1
+
+          @idle = IDLE_SECONDS
+
+          class << self
+            # @return [Numeric] seconds without work after which one that begins to wait looks around
+            attr_accessor :idle
+          end
 
           # What one caller wants.
           class Request
@@ -36,12 +45,13 @@ module Ringspun
 
             def answer = @gate << true
           end
-          private_constant :Request
 
           # @param name [String] of the thread
+          # @param idle [Proc, nil] is called in it now and then while nobody wants anything; it raises nothing
           # @yieldparam requests [Array<Request>] to each of which it gives a value or an error
-          def initialize(name, &body)
+          def initialize(name, idle: nil, &body)
             @body = body
+            @idle = idle
             @queue = Thread::Queue.new
             @thread = Thread.new { serve }
             @thread.name = name
@@ -77,7 +87,10 @@ module Ringspun
           private
 
           def serve
-            while (first = @queue.pop)
+            until @queue.closed? && @queue.empty?
+              first = @queue.pop(timeout: (Lane.idle if @idle))
+              next @idle&.call unless first
+
               requests = [first]
               requests << @queue.pop while requests.size < TOGETHER_MAX && !@queue.empty?
               answer(requests.reject(&:left))

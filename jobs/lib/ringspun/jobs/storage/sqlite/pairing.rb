@@ -4,6 +4,10 @@ module Ringspun
   module Jobs
     class Storage
       class Sqlite < Storage
+        # What was stored is lost.
+        class LostError < StorageError; end
+        private_constant :LostError
+
         # Keeps all who have a database open to one `-wal` and one `-shm`. Somebody may remove them, or put others there, such as
         # of a copy: then those who have the old ones open and those who come later know nothing of each other.
         #
@@ -243,7 +247,8 @@ module Ringspun
 
             who = pids.any? ? Words.count(pids.size, "process", "processes") + " (#{pids.join(", ")})" : "a process"
             raise UnavailableError, "the -wal or the -shm of #{@path} was removed or replaced, and #{who} still has the old " \
-                                    "one, with what was stored; nothing was done; it lets go with its next call, or when it ends"
+                                    "one, with what was stored; nothing was done; try again: it lets go within some seconds, " \
+                                    "or when it ends"
           end
 
           # The processes that have the database open, and beside it others than those that have the names. The kernel knows by
@@ -302,8 +307,8 @@ module Ringspun
             pages = unsaved_pages(connection)
             return replaced("and what was stored is in the file") if pages.zero?
 
-            StorageError.new("the -wal or the -shm of #{@path} was replaced, and another process has begun with new ones: " \
-                             "#{pages} pages that were stored before are lost; nothing was done now")
+            LostError.new("the -wal or the -shm of #{@path} was replaced, and another process has begun with new ones: " \
+                          "#{pages} pages that were stored before are lost; nothing was done now")
           end
 
           def unsaved_pages(connection)
