@@ -72,4 +72,49 @@ class SqliteBesideTest < SqliteCase
       assert_equal %w[a d e], read_elsewhere
     end
   end
+
+  def checkpoint(kind) = query("PRAGMA wal_checkpoint(#{kind})")
+
+  # What somebody writes over the -wal, made when a and b are in the file and c is not.
+  OVER = {
+    an_old_one: ->(_) {}, # a copy of the time of b
+    one_of_before: ->(it) { it.checkpoint("RESTART") }, # the front of the -wal is used anew after the copy
+    one_of_another_file: lambda do |it|
+      other = it.open_storage("#{it.folder}/other.sqlite3")
+      9.times { |number| other.push([it.push_of("o#{number}")]) }
+      FileUtils.cp("#{other.path}-wal", "#{it.path}.copy")
+    end,
+    nothing: ->(it) { File.write("#{it.path}.copy", "") },
+    bytes: ->(it) { File.binwrite("#{it.path}.copy", "x" * 100_000) }
+  }.freeze
+
+  # As `cp` does, by which the file stays the same one: what is stored after that would be lost as well.
+  OVER.each do |name, make|
+    define_method("test_a_wal_over_which_#{name}_is_written_takes_no_more_jobs") do
+      push("a")
+      checkpoint("TRUNCATE")
+      push("b")
+      FileUtils.cp("#{path}-wal", "#{path}.copy")
+      make.call(self)
+      push("c")
+      IO.copy_stream("#{path}.copy", "#{path}-wal")
+      told = Array.new(2) { assert_raises(Jobs::StorageError) { push("d") }.message }
+      told << assert_raises(Jobs::StorageError) { storage.stats }.message
+      assert_match(/written over .*-wal .* is lost; nothing is read or done: end all .* move the -wal/, told.uniq.join)
+      storage.close
+      %w[-wal -shm -locks].each { |part| FileUtils.rm_f("#{path}#{part}") }
+      assert_equal [name == :one_of_before ? %w[a b] : %w[a], [["ok"]]], [read_elsewhere, query("PRAGMA integrity_check")]
+    end
+  end
+
+  # By which SQLite begins anew at the front, or cuts it: nothing of that is somebody's writing over it.
+  def test_a_wal_that_sqlite_begins_anew_takes_jobs
+    %w[PASSIVE FULL RESTART TRUNCATE].repeated_combination(2).each_with_index do |kinds, number|
+      kinds.each { |kind| checkpoint(kind) }
+      assert_nil push("j#{number}")
+      query("UPDATE queues SET used = used RETURNING 1")
+      assert_nil push("k#{number}")
+    end
+    assert_equal 20, storage.stats[:enqueued]
+  end
 end

@@ -231,7 +231,7 @@ module Ringspun
           end
 
           def save_some
-            @pairing.save_some(@writing) if @writing && @pairing.current?(@write_files)
+            @pairing.save_some(@writing) if @writing && !@overwritten && @pairing.current?(@write_files)
           end
 
           def close_connections
@@ -241,15 +241,16 @@ module Ringspun
           end
 
           def close_reading
-            @pairing.close(@reading, @read_files) if @reading
+            @pairing.close(@reading, @read_files, keep: @overwritten) if @reading
           ensure
             @reading = @read_tables = @read_files = nil
           end
 
           def close_writing
-            @pairing.close(@writing, @write_files) if @writing
+            @wal_end&.close
+            @pairing.close(@writing, @write_files, keep: @overwritten) if @writing
           ensure
-            @writing = @write_tables = @write_files = nil
+            @writing = @write_tables = @write_files = @wal_end = nil
           end
 
           # Asked for up to twenty times a second while somebody waits, by a thread that looks itself unless the reader is at
@@ -266,7 +267,7 @@ module Ringspun
           # Leaves files that others have not, for as long as they are open nobody else can begin with new ones, and the next call
           # may come in hours. In a file of the program's own that is of no use: the program has them open, too.
           def look_around
-            return if @app
+            return if @app || @overwritten
 
             leave_files unless @writing.nil? || @pairing.current?(@write_files)
             @pauses.first.try { close_reading unless @reading.nil? || same_reading? }
@@ -286,6 +287,7 @@ module Ringspun
           def write_all(requests)
             owed, @owed = @owed, nil
             return refuse(requests, owed) if owed
+            return refuse(requests, @pairing.overwritten) if @overwritten
 
             write_together(requests) || requests.each { |request| write_together([request]) }
           end
@@ -331,7 +333,11 @@ module Ringspun
 
           # What is written to a file that has no name any more is lost. The next call opens the new one.
           def same_files
-            return if @pairing.same?(@write_files)
+            if @pairing.same?(@write_files)
+              raise @pairing.overwritten unless same_end?
+
+              return
+            end
 
             moved = Location.identity(@path) != @write_files.main
             error = moved ? @pairing.move(@writing, @write_files) : @pairing.leave(@writing, @write_files, app: @app)
@@ -339,6 +345,13 @@ module Ringspun
             close_writing
             let_all_go
             raise error
+          end
+
+          # One that was written over stays so: what this process has not seen of it nobody can tell.
+          def same_end?
+            same = @wal_end.nil? || @wal_end.same?
+            @overwritten = true unless same
+            same
           end
 
           def refuse_lost
@@ -359,6 +372,7 @@ module Ringspun
               Schema.there?(@writing) # before anything is changed in a file of another program
               @writing.wal # in a turn, for two that change the mode of a new file do not wait for each other
               @write_files = @pairing.join(@writing, &:call)
+              @wal_end = (WalEnd.of(@path, @write_files) if @write_files.wal?)
               Schema.migrate(@writing)
               @write_version = Schema.usable_version(@writing)
               tables = Tables.new(@writing, **@tables_options)
@@ -397,6 +411,7 @@ module Ringspun
 
           # @return [Connection, nil] nil: the requests have been refused
           def connect(requests)
+            raise @pairing.overwritten if @overwritten
             return @reading if same_reading?
 
             close_reading

@@ -149,11 +149,12 @@ module Ringspun
           # what has the names by now.
           #
           # @param files [FileSet, nil] which it has
+          # @param keep [Boolean, nil] whether SQLite must not write into the database what is in the `-wal`
           # @return [nil]
-          def close(connection, files)
+          def close(connection, files, keep: false)
             begin
               @lock_file.closed(connection)
-              guard = Guard.of(@path) if files&.wal? && files.main == Location.identity(@path) && !ours?(files)
+              guard = Guard.of(@path) if files&.wal? && files.main == Location.identity(@path) && (keep || !ours?(files))
             ensure
               connection.close
             end
@@ -161,6 +162,14 @@ module Ringspun
             nil
           ensure
             guard&.end
+          end
+
+          # @return [Error] what to tell
+          def overwritten
+            LostError.new("somebody has written over #{@path}-wal while it was in use, as by cp, and what was stored there and " \
+                          "is not in the file yet is lost; nothing is read or done: end all programs that have it open, move " \
+                          "the -wal, the -shm and the -locks away, and start them again; put files back only while nobody " \
+                          "has it open")
           end
 
           private
