@@ -16,14 +16,18 @@ module Ringspun
         # @api private
         class Connection
           # https://www.sqlite.org/rescode.html
+          IOERR = 10
           CORRUPT = 11
           FULL = 13
           CANTOPEN = 14
           # The WAL is cut to this size after it has grown beside somebody who reads for long.
           WAL_BYTES = 64 << 20
+          # What to look at where SQLite does not say what is missing.
+          NEEDS = "it needs room on the disk for what is beside it, also for new files, and a disk that is well and can be " \
+                  "written to"
           # A program that takes no turns is waited for as long.
           PATIENCE_SECONDS = 5
-          private_constant :CORRUPT, :FULL, :CANTOPEN, :WAL_BYTES, :PATIENCE_SECONDS
+          private_constant :IOERR, :CORRUPT, :FULL, :CANTOPEN, :WAL_BYTES, :NEEDS, :PATIENCE_SECONDS
 
           @patience = PATIENCE_SECONDS
 
@@ -206,10 +210,19 @@ module Ringspun
               return UnknownOutcomeError.new("the disk has failed, so what was written to #{@path} may be lost: #{error.message}")
             end
 
-            return UnavailableError.new("#{@path} cannot be opened: #{error.message}") if code == CANTOPEN
+            return UnavailableError.new("#{@path} cannot be opened: #{error.message}; #{NEEDS}") if code == CANTOPEN
             return DamagedError.new("#{@path}: #{error.message}") if code == CORRUPT
 
-            StorageError.new("#{@path}: #{code == FULL ? "the disk is full, and nothing was done" : error.message}")
+            StorageError.new("#{@path}: #{refused(code, error)}")
+          end
+
+          # The error of a disk without room for the `-shm`, or for the share of a user, is one of the disk for SQLite.
+          def refused(code, error)
+            case code
+            when FULL then "the disk is full, and nothing was done; make room, and the next call stores again"
+            when IOERR then "#{error.message}, and nothing was done; #{NEEDS}"
+            else error.message
+            end
           end
         end
         private_constant :Connection
