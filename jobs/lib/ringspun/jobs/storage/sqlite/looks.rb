@@ -18,6 +18,7 @@ module Ringspun
           # Seconds between looks where nobody writes.
           LONGEST_SECONDS = 1
           KINDS = %i[modified created deleted moved].freeze
+          # Events that are read at once, some thousands; what is left asks for the next look.
           BYTES = 65_536
           private_constant :KINDS, :BYTES
 

@@ -15,13 +15,19 @@ module Ringspun
         class WalEnd
           MAPS = "/proc/self/maps"
           MEMORY = "/proc/self/mem"
+          # What is before the first page, https://www.sqlite.org/fileformat.html#the_write_ahead_log
           HEADER_BYTES = 32
+          # What is before each page, see there.
           FRAME_BYTES = 24
           # The size of a page, where 1 is 65,536, and the number of pages in the `-wal`; as the processor has them.
           SIZE_AND_PAGES = "@14SL"
+          # For which two bytes have no room.
           LARGEST_PAGE = 65_536
+          # The salt is two numbers of four bytes.
           SALT_BYTES = 8
+          # Where it is in what is before a page, see there.
           SALT_IN_FRAME = 8
+          # Where it is in the header of the `-shm`, see above.
           SALT_IN_SHM = 32
           private_constant :MAPS, :MEMORY, :HEADER_BYTES, :FRAME_BYTES, :SIZE_AND_PAGES, :LARGEST_PAGE, :SALT_BYTES,
                            :SALT_IN_FRAME, :SALT_IN_SHM
