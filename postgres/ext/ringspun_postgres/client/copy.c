@@ -132,7 +132,7 @@ static VALUE lane_fail_copy(VALUE self, VALUE reason) {
     if (!goes(lane) || lane->leg->copy_way != RPG_COPY_IN) return Qnil;
     rpg_span text = {(const uint8_t *)StringValueCStr(reason), (size_t)RSTRING_LEN(reason)};
     lane->leg->copy = RPG_COPY_SENT;
-    if (!rpg_copy_put_fail(lane, text, false)) rpg_lose(lane, "the end of the rows could not be sent");
+    if (!rpg_copy_put_fail(lane, text)) rpg_lose(lane, "the end of the rows could not be sent");
     RB_GC_GUARD(reason);
     return Qnil;
 }

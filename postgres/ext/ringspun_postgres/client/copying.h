@@ -9,13 +9,13 @@
 /* Writes what is there beside the outbox, and frees it. False: it could not be written. */
 bool rpg_copy_put(rpg_lane *lane, rpg_out *out);
 
-/* The same of a CopyFail, with a Sync behind it or not. */
-bool rpg_copy_put_fail(rpg_lane *lane, rpg_span reason, bool syncs);
+/* The same of a CopyFail. */
+bool rpg_copy_put_fail(rpg_lane *lane, rpg_span reason);
 
-/* The server waits for the rows of a COPY, or sends them. False: there is no memory to say that nobody has any. */
-bool rpg_copy_begins(rpg_lane *lane, rpg_request *request, uint8_t way);
+/* The server waits for the rows of a COPY, or sends them, and its strand is there. */
+void rpg_copy_begins(rpg_request *request, uint8_t way);
 
-/* Whoever had rows for it has gone. Never raises. */
+/* Its strand goes. The Sync is for the end of the legs. Never raises. */
 void rpg_copy_leaves(rpg_lane *lane, rpg_request *request);
 
 #endif

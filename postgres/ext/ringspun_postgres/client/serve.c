@@ -143,7 +143,10 @@ static taken take_ready(rpg_lane *lane, rpg_request *request, const rpg_message 
 static taken take_copy(rpg_lane *lane, rpg_request *request, const rpg_message *message) {
     if (request->copy != RPG_COPY_ASKED) return COPIES;
     if (!rpg_read_copy(message, &request->copy_format, &request->copy_columns)) return WRONG;
-    return rpg_copy_begins(lane, request, message->type) ? TAKEN : NO_MEMORY;
+    bool is_given_up = message->type == RPG_COPY_OUT || request->copy_way == RPG_COPY_IN; /* where its strand has gone */
+    if (request->abandoned) return is_given_up ? TAKEN : WRONG;
+    rpg_copy_begins(request, message->type);
+    return TAKEN;
 }
 
 static taken of_aside(rpg_aside aside) {

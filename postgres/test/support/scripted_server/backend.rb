@@ -19,7 +19,7 @@ class ScriptedServer
 
     # A statement that has been executed as far as somebody wanted its rows.
     Portal = Struct.new(:sql, :params, :rows, :tag, :failure)
-    private_constant :Failure, :End, :Portal
+    private_constant :End, :Portal
 
     TEXT = 25
     NULL = 0xffffffff

@@ -74,8 +74,17 @@ module Ringspun
         refused = begin_copy(sql, into, seconds)
         raise Postgres.lost(loss, false) if refused
 
+        sent = true
         begun = await_copy(seconds)
-        return begun if begun && begun.first == into
+        check_way(begun, into)
+        goes = true
+        begun
+      ensure
+        end_stream if sent && !goes
+      end
+
+      def check_way(begun, into)
+        return if begun && begun.first == into
 
         raise UsageError, "the statement takes no rows from here, and sends none" unless begun
 

@@ -122,10 +122,7 @@ module Ringspun
       # @return [Columns, nil] nil: the statement is not understood
       def typed_columns(statement, deadline)
         query = statement.query || select_of(statement, deadline) or return
-        described = @lane.describe(query, limit(left_until(deadline)))
-        raise Postgres.lost(@lane.loss, false) if described.is_a?(Symbol)
-
-        described.__send__(:layout)
+        ask { @lane.describe(query, limit(left_until(deadline))) }.__send__(:layout)
       end
 
       def select_of(statement, deadline)
