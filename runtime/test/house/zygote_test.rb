@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "tmpdir"
 
 # Children that are forked from a process that has booted already: no program can tell them from a fresh Ruby, and no test.
 class ZygoteTest < Minitest::Test
@@ -177,6 +178,17 @@ class ZygoteTest < Minitest::Test
   def test_one_that_hangs_is_killed
     error = assert_raises(Minitest::Assertion) { ruby_child("sleep", timeout: 0.05) } # must pass
     assert_equal "the Ruby child ran longer than 0.05 s: sleep", error.message
+  end
+
+  # Or a test would wait for it for ever, and not say what it waits for. The one that is left ends with the pipe in the folder.
+  def test_one_that_leaves_a_process_behind_which_has_its_output
+    Dir.mktmpdir do |folder|
+      File.mkfifo(pipe = File.join(folder, "pipe"))
+      error = assert_raises(Minitest::Assertion) { ruby_child("fork { File.read(ARGV[0]) }", pipe, timeout: 2) } # must pass
+      assert_match(/\Athe Ruby child has ended, and 2 s later a process that it has left behind still has its output/, error.message)
+    ensure
+      File.write(pipe, "")
+    end
   end
 
   # Whatever becomes of the tests, the zygote and its children end when the last of them has.

@@ -37,7 +37,7 @@ module Children
       Thread.new { read_quietly(reader) }
     end
     status = await_end(child, timeout) { flunk "the Ruby child ran longer than #{timeout} s: #{code}" }
-    Answer.new(*printed.map(&:value), status)
+    Answer.new(*printed.map { |thread| await_text(thread, timeout) }, status)
   ensure
     [*out, *err].each(&:close)
     GC.stress = stress
@@ -53,6 +53,12 @@ module Children
     Process.kill(:KILL, child.pid)
     child.wait(nil)
     yield
+  end
+
+  # A process that the child has left behind may still have what it prints to, which does not end then.
+  def await_text(thread, timeout)
+    Patience.new(timeout).until_true { |left| thread.join(left) }&.value or
+      flunk "the Ruby child has ended, and #{timeout} s later a process that it has left behind still has its output"
   end
 
   # When the child is late, who waits for it closes what it prints to.
