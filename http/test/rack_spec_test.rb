@@ -262,7 +262,7 @@ class HTTPRackSpecTest < Minitest::Test
     calls = []
     app = lambda do |env|
       env["rack.response_finished"] << ->(*given) { calls << given } << ->(*) { raise "its own" }
-      env["PATH_INFO"] == "/a" ? raise("before") : [200, TEXT.dup, ->(_output) { raise "within" }]
+      env["PATH_INFO"] == "/a" ? raise("before") : [200, TEXT.dup, ->(output) { output << "a" && raise("within") }]
     end
     serving(app) do |connect|
       %w[/a /b].each do |path|

@@ -192,6 +192,38 @@ static void put_head(rhs_connection *connection, VALUE status, VALUE headers, in
 
 static void has_answered(rhs_connection *connection) { connection->step = RHS_HAS_ANSWERED; }
 
+/* --- one that is held --- */
+
+static void hold_head(rhs_connection *connection) {
+    connection->held = rhs_scratch_string();
+    connection->step = RHS_HOLDS;
+}
+
+static VALUE take_head(rhs_connection *connection) {
+    VALUE head = connection->held;
+    connection->held = Qnil;
+    return head;
+}
+
+static void drop_head(rhs_connection *connection) {
+    if (connection->step != RHS_HOLDS) return;
+    take_head(connection);
+    connection->step = RHS_OWES;
+}
+
+bool rhs_send_head(rhs_connection *connection) {
+    if (RB_LIKELY(connection->step != RHS_HOLDS)) return true;
+    VALUE head = take_head(connection);
+    connection->step = connection->plan.body == RHTTP_BODY_TUNNEL ? RHS_TUNNELS : RHS_ANSWERS;
+    bool is_put = ringspun->stream_put(connection->stream, RSTRING_PTR(head), (size_t)RSTRING_LEN(head));
+    RB_GC_GUARD(head);
+    return is_put;
+}
+
+static void send_head(rhs_connection *connection) {
+    if (!rhs_send_head(connection)) rhs_raise_gone();
+}
+
 /* --- an answer whose body is there --- */
 
 static int64_t bytes_of(VALUE parts) {
@@ -231,6 +263,7 @@ static void check_length(const rhs_connection *connection, size_t more) {
 static void send_piece(rhs_connection *connection, VALUE piece) {
     const size_t all = (size_t)RSTRING_LEN(piece);
     check_length(connection, all);
+    send_head(connection);
     if (all > SLICE_MAX) piece = rb_str_new_frozen(piece); /* others may change it between two slices */
     for (size_t at = 0; at < all;) {
         const char *bytes = RSTRING_PTR(piece) + at;
@@ -258,7 +291,7 @@ static void send_parts(rhs_connection *connection, VALUE parts) {
     check_whole(connection);
 }
 
-/* Answers the request.
+/* Answers the request. A head that is held is dropped: nobody has seen it.
  *
  * May switch strands, when the client reads slowly.
  *
@@ -269,7 +302,9 @@ static void send_parts(rhs_connection *connection, VALUE parts) {
  * @raise [AnswerError] it cannot be sent; nothing was
  * @raise [GoneError] the client has gone */
 static VALUE connection_answer(VALUE self, VALUE status, VALUE headers, VALUE parts) {
-    rhs_connection *connection = rhs_connection_at(self, RHS_OWES, "an answer");
+    rhs_connection *connection = rhs_connection_get(self);
+    drop_head(connection);
+    rhs_connection_at(self, RHS_OWES, "an answer");
     Check_Type(headers, T_HASH);
     Check_Type(parts, T_ARRAY);
     int64_t bytes = bytes_of(parts);
@@ -292,7 +327,8 @@ static VALUE connection_answer(VALUE self, VALUE status, VALUE headers, VALUE pa
 
 /* --- one whose body comes later --- */
 
-/* Sends the head alone. Its length is the one that `content-length` says, or is not known.
+/* Makes the head alone. Its length is the one that `content-length` says, or is not known. It is held until the first piece of the
+ * body, the end of it or {#flush}, so that a body that fails before is answered with a 500.
  *
  * @return [Boolean] whether there is a body to be sent
  * @raise (see #answer) */
@@ -300,9 +336,29 @@ static VALUE connection_begin(VALUE self, VALUE status, VALUE headers) {
     rhs_connection *connection = rhs_connection_at(self, RHS_OWES, "an answer");
     Check_Type(headers, T_HASH);
     put_head(connection, status, headers, -1);
-    rhs_scratch_send(connection->stream);
-    connection->step = connection->plan.body == RHTTP_BODY_TUNNEL ? RHS_TUNNELS : RHS_ANSWERS;
+    hold_head(connection);
     return rhs_bool(connection->plan.body != RHTTP_BODY_NONE);
+}
+
+/* Sends the head that is held, where the body goes to the stream beside this connection.
+ *
+ * @return [nil]
+ * @raise [GoneError] the client has gone */
+static VALUE connection_send_head(VALUE self) {
+    send_head(rhs_connection_get(self));
+    return Qnil;
+}
+
+/* Whether the client has gone is seen by whoever writes next. */
+static void send_head_now(VALUE self) { rhs_send_head(rhs_connection_get(self)); }
+
+/* Has the head leave at the end of the tick, unless it was sent or dropped before: what waits for its first piece for long, as a
+ * stream of events does, is known to the client at once.
+ *
+ * @return [nil] */
+static VALUE connection_send_head_soon(VALUE self) {
+    if (!ringspun->at_tick_end(send_head_now, self)) rb_memerror();
+    return Qnil;
 }
 
 /* Sends a piece of the body. It leaves at the end of the tick.
@@ -315,7 +371,8 @@ static VALUE connection_begin(VALUE self, VALUE status, VALUE headers) {
  * @raise [GoneError] the client has gone */
 static VALUE connection_write(VALUE self, VALUE piece) {
     rhs_connection *connection = rhs_connection_get(self);
-    if (connection->step != RHS_ANSWERS && connection->step != RHS_TUNNELS) rb_raise(rhs_eUsage, "this answer has no body, or has ended");
+    const rhs_step step = connection->step;
+    if (step != RHS_HOLDS && step != RHS_ANSWERS && step != RHS_TUNNELS) rb_raise(rhs_eUsage, "this answer has no body, or has ended");
     if (!RB_TYPE_P(piece, T_STRING)) rhs_raise_answer("a body must give Strings, got %"PRIsVALUE, rb_obj_class(piece));
     if (RSTRING_LEN(piece) == 0 || connection->plan.body == RHTTP_BODY_NONE) return Qnil;
 
@@ -332,13 +389,19 @@ static VALUE connection_passed(VALUE self, VALUE bytes) {
     return Qnil;
 }
 
-/* Ends the body.
+/* Ends the body. A tunnel has none that would end.
  *
  * @return [nil]
  * @raise [AnswerError] it has fewer bytes than the head has promised
  * @raise [GoneError] the client has gone */
 static VALUE connection_finish(VALUE self) {
-    rhs_connection *connection = rhs_connection_at(self, RHS_ANSWERS, "the end of an answer");
+    rhs_connection *connection = rhs_connection_get(self);
+    if (connection->step == RHS_HOLDS) {
+        check_whole(connection);
+        send_head(connection);
+    }
+    if (connection->step == RHS_TUNNELS) return Qnil;
+    rhs_connection_at(self, RHS_ANSWERS, "the end of an answer");
     check_whole(connection);
     if (connection->plan.body == RHTTP_BODY_CHUNKED) put(connection, "0\r\n\r\n", RHTTP_LAST_CHUNK_SIZE + RHTTP_END_SIZE);
     has_answered(connection);
@@ -371,6 +434,8 @@ static VALUE connection_early_hints(VALUE self, VALUE headers) {
 void rhs_init_answer(VALUE class) {
     rb_define_method(class, "answer", connection_answer, 3);
     rb_define_method(class, "begin", connection_begin, 2);
+    rb_define_method(class, "send_head", connection_send_head, 0);
+    rb_define_method(class, "send_head_soon", connection_send_head_soon, 0);
     rb_define_method(class, "passed", connection_passed, 1);
     rb_define_method(class, "early_hints", connection_early_hints, 1);
     rb_define_method(class, "write", connection_write, 1);

@@ -14,7 +14,8 @@ static void send_continue(rhs_connection *connection) {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     if (!connection->owes_continue) return;
     connection->owes_continue = false;
-    if (connection->step == RHS_OWES && !ringspun->stream_put(connection->stream, text, sizeof(text) - 1)) rhs_raise_gone();
+    bool has_sent_head = connection->step != RHS_OWES && connection->step != RHS_HOLDS;
+    if (!has_sent_head && !ringspun->stream_put(connection->stream, text, sizeof(text) - 1)) rhs_raise_gone();
 }
 
 /* By when more must have come: soon, and before the average falls below the rate. */

@@ -8,6 +8,7 @@ static void connection_mark(void *data) {
     const rhs_connection *connection = data;
     rb_gc_mark(connection->stream);
     rb_gc_mark(connection->base);
+    rb_gc_mark(connection->held);
     rb_gc_mark(connection->trailers_read);
 }
 
@@ -66,7 +67,7 @@ static VALUE connection_new(VALUE class, VALUE stream, VALUE base, VALUE options
     rhs_connection *connection;
     VALUE self = TypedData_Make_Struct(class, rhs_connection, &type, connection);
     connection->stream = stream;
-    connection->trailers_read = Qnil;
+    connection->held = connection->trailers_read = Qnil;
     connection->base = rb_convert_type(base, T_HASH, "Hash", "to_hash");
     read_limits(&connection->limits, options);
     read_clocks(&connection->clocks, options);
@@ -130,7 +131,7 @@ void rhs_refuse_wrong(rhs_connection *connection, uint8_t wrong) {
 
 /* --- what is asked of it --- */
 
-/* @return [Boolean] whether the answer has begun */
+/* @return [Boolean] whether the head of the answer was sent */
 static VALUE connection_answering_p(VALUE self) {
     uint8_t step = rhs_connection_get(self)->step;
     return rhs_bool(step == RHS_ANSWERS || step == RHS_HAS_ANSWERED || step == RHS_TUNNELS);
@@ -159,12 +160,15 @@ static VALUE connection_endless_p(VALUE self) {
 }
 
 /* @return [Boolean] whether another protocol is spoken from here on */
-static VALUE connection_tunnel_p(VALUE self) { return rhs_bool(rhs_connection_get(self)->step == RHS_TUNNELS); }
+static VALUE connection_tunnel_p(VALUE self) {
+    const rhs_connection *connection = rhs_connection_get(self);
+    return rhs_bool(connection->step == RHS_TUNNELS || (connection->step == RHS_HOLDS && connection->plan.body == RHTTP_BODY_TUNNEL));
+}
 
-/* @return [Integer, nil] the status of the answer; nil: none has begun */
+/* @return [Integer, nil] the status of the answer; nil: none has been sent */
 static VALUE connection_status(VALUE self) {
     const rhs_connection *connection = rhs_connection_get(self);
-    return connection->status == 0 ? Qnil : UINT2NUM(connection->status);
+    return connection->status == 0 || connection->step == RHS_HOLDS ? Qnil : UINT2NUM(connection->status);
 }
 
 /* @return [Integer] bytes of the answer's body so far, without what frames it */

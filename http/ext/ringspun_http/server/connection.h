@@ -17,6 +17,7 @@ typedef enum {
     RHS_WAITS,                  /* for a request */
     RHS_READS,                  /* its head */
     RHS_OWES,                   /* an answer to it */
+    RHS_HOLDS,                  /* the head of the answer is made, and not sent: another answer may still be given */
     RHS_ANSWERS,                /* the head is sent, and not yet all of the body */
     RHS_HAS_ANSWERED,
     RHS_TUNNELS                 /* another protocol is spoken: all bytes are the program's */
@@ -33,6 +34,7 @@ typedef struct {
 
 typedef struct {
     VALUE stream;
+    VALUE held;                 /* String with the head of the answer, in RHS_HOLDS; else nil */
     VALUE trailers_read;        /* Hash of those of the request; nil before the end of its body, or where there are none */
     VALUE base;                 /* the env of a request, without what only the request says */
     rhttp_limits limits;
@@ -82,11 +84,14 @@ typedef enum { RHS_MORE, RHS_ENDED, RHS_LATE } rhs_came;
  * TimeoutError of a scope around it. */
 rhs_came rhs_wait_for_more(rhs_connection *connection, int64_t deadline);
 
+/* Sends the head that is held, if one is. False: the client has gone. */
+bool rhs_send_head(rhs_connection *connection);
+
 /* Waits while more of the answer waits to be sent than a client may be behind. Raises TimeoutError if the client takes nothing in
  * time, which the stream knows for the client's fault. May switch strands. */
 void rhs_keep_pace(rhs_connection *connection);
 
-/* The same, until all of it is in the hands of the kernel. */
+/* The same, until all of it is in the hands of the kernel, the head that is held included. */
 void rhs_flush(rhs_connection *connection);
 
 /* The same, where more is due. False: the client has closed its side. Refuses the request with 408 at the deadline. */

@@ -76,7 +76,10 @@ void rhs_keep_pace(rhs_connection *connection) {
     if (RB_UNLIKELY(ringspun->stream_unsent(connection->stream) > UNSENT_MAX)) wait_for_client(connection, id_write);
 }
 
-void rhs_flush(rhs_connection *connection) { wait_for_client(connection, id_flush); }
+void rhs_flush(rhs_connection *connection) {
+    if (!rhs_send_head(connection)) rhs_raise_gone();
+    wait_for_client(connection, id_flush);
+}
 
 /* Waits until all that was written is in the hands of the kernel.
  *

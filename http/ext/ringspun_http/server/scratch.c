@@ -32,6 +32,8 @@ void rhs_scratch_put(const void *bytes, size_t len) {
     filled += len;
 }
 
+VALUE rhs_scratch_string(void) { return rb_str_new((const char *)memory, (long)filled); }
+
 void rhs_scratch_send(VALUE stream) {
     if (!ringspun->stream_put(stream, memory, filled)) rhs_raise_gone();
 }

@@ -16,6 +16,9 @@ void rhs_scratch_filled(const uint8_t *end);
 
 void rhs_scratch_put(const void *bytes, size_t len);
 
+/* A copy of all of it. */
+VALUE rhs_scratch_string(void);
+
 /* Writes all of it to the stream. Raises GoneError. */
 void rhs_scratch_send(VALUE stream);
 

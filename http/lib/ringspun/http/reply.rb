@@ -70,7 +70,7 @@ module Ringspun
         return @connection.finish unless @connection.begin(status, headers)
 
         hijack || !body.respond_to?(:each) ? stream(hijack || body, waits: hijack) : body.each { |part| @connection.write(part) }
-        @connection.finish unless @connection.tunnel?
+        @connection.finish
       ensure
         file&.close
       end
@@ -83,10 +83,12 @@ module Ringspun
                            "#{"; put it into an Array" if body.is_a?(String)}"
       end
 
-      # Behind a 101 nothing is framed any more.
+      # Behind a 101 nothing is framed any more. The head leaves when the program first writes or waits, for what is streamed may
+      # have nothing to say for long.
       #
       # @param waits [Boolean] whether it has ended when the program closes it, and not when the call returns
       def stream(body, waits:)
+        @connection.send_head_soon
         output = Output.new(@connection, @stream, @connection.tunnel? ? nil : @input, @env["ringspun.peer"])
         body.call(output)
         output.wait_closed if waits
@@ -118,7 +120,12 @@ module Ringspun
         @connection.finish
       end
 
-      def copy(file, bytes) = Stream.open(file) { |from| from.copy_to(@stream, bytes, timeout: @stall) }
+      def copy(file, bytes)
+        Stream.open(file) do |from|
+          @connection.send_head
+          from.copy_to(@stream, bytes, timeout: @stall)
+        end
+      end
     end
     private_constant :Reply
   end

@@ -161,6 +161,7 @@ module Ringspun
 
       def conclude(connection, stream, env, hijack, finished, failed)
         error = env[Exchange::ERROR] = failed.last
+        failed = [nil, nil, error] unless connection.answering? # nobody gets what the program has answered
         return settle(connection, stream, error) unless hijack.taken?
 
         @telling.puts(Failure.text_of(error))
