@@ -372,7 +372,9 @@ static VALUE connection_send_head_soon(VALUE self) {
 static VALUE connection_write(VALUE self, VALUE piece) {
     rhs_connection *connection = rhs_connection_get(self);
     const rhs_step step = connection->step;
-    if (step != RHS_HOLDS && step != RHS_ANSWERS && step != RHS_TUNNELS) rb_raise(rhs_eUsage, "this answer has no body, or has ended");
+    if (step != RHS_HOLDS && step != RHS_ANSWERS && step != RHS_TUNNELS) {
+        rb_raise(rhs_eUsage, "this answer has no body, or has ended");
+    }
     if (!RB_TYPE_P(piece, T_STRING)) rhs_raise_answer("a body must give Strings, got %"PRIsVALUE, rb_obj_class(piece));
     if (RSTRING_LEN(piece) == 0 || connection->plan.body == RHTTP_BODY_NONE) return Qnil;
 

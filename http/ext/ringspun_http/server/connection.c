@@ -162,7 +162,8 @@ static VALUE connection_endless_p(VALUE self) {
 /* @return [Boolean] whether another protocol is spoken from here on */
 static VALUE connection_tunnel_p(VALUE self) {
     const rhs_connection *connection = rhs_connection_get(self);
-    return rhs_bool(connection->step == RHS_TUNNELS || (connection->step == RHS_HOLDS && connection->plan.body == RHTTP_BODY_TUNNEL));
+    bool will_tunnel = connection->step == RHS_HOLDS && connection->plan.body == RHTTP_BODY_TUNNEL;
+    return rhs_bool(connection->step == RHS_TUNNELS || will_tunnel);
 }
 
 /* @return [Integer, nil] the status of the answer; nil: none has been sent */

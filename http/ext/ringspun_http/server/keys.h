@@ -16,6 +16,7 @@
     X(SERVER_NAME, "SERVER_NAME")                                                                                              \
     X(SERVER_PORT, "SERVER_PORT")                                                                                              \
     X(SERVER_PROTOCOL, "SERVER_PROTOCOL")                                                                                      \
+    X(REMOTE_USER, "REMOTE_USER")                                                                                              \
     X(PROTOCOL, "rack.protocol")                                                                                               \
     X(EMPTY, "")                                                                                                               \
     X(ROOT, "/")                                                                                                               \

@@ -3,6 +3,7 @@
 #include "server/connection.h"
 #include "server/counters.h"
 #include "server/keys.h"
+#include "server/log_line.h"
 
 RUBY_FUNC_EXPORTED void Init_http_native(void) {
     rhs_init_http();
@@ -14,4 +15,5 @@ RUBY_FUNC_EXPORTED void Init_http_native(void) {
     rhs_init_pace(cConnection);
     rhs_init_address(cConnection);
     rhs_init_counters();
+    rhs_init_log_line();
 }
