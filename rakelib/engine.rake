@@ -3,7 +3,7 @@
 require "etc"
 require "open3"
 require "rake/clean"
-require_relative "../runtime/test/support/seeds"
+require_relative "../runtime/test/support/share_of_the_day"
 
 # The engine's own tests: C programs, built by its Makefile without any Ruby header in reach. A program prints
 # "N passed, M failed" and ends with non-zero when M is not 0.
@@ -49,8 +49,7 @@ end
 def engine_tests(now = Time.now)
   abort "no test ran: there is no engine/test/test_*.c" if ENGINE_TESTS.empty?
 
-  parts = Integer(ENV.fetch("RINGSPUN_ONE_TEST_IN", "1"))
-  ENGINE_TESTS.to_a.select.with_index { |_, index| index % parts == now.to_i / Seeds::SECONDS_A_DAY % parts }
+  ShareOfTheDay.new(ENV.fetch("RINGSPUN_ONE_TEST_IN", "1"), now:).of(ENGINE_TESTS.to_a)
 end
 
 # Two at a time: what takes longest of it is waiting for timers.
@@ -120,5 +119,6 @@ end
 desc "The engine's C tests for aarch64, under an emulator that has no io_uring (SHORT=1: half of them, in turns by the day)"
 test_passes(:cross, "engine:aarch64") do
   changed = selection.changed(["engine"])&.any?
-  [programs_pass("the engine on aarch64", "aarch64", env: changed ? {} : half_of_short("the engine's programs on aarch64"))]
+  share = changed ? one_test_in(nil) : half_of_short("the engine's programs on aarch64")
+  [programs_pass("the engine on aarch64", "aarch64", env: share)]
 end

@@ -4,6 +4,7 @@
 
 require "open3"
 require_relative "../bin/support/selection"
+require_relative "../runtime/test/support/share_of_the_day"
 
 TIDY_TESTS = FileList["runtime/test/house/{tidy,seam,short_limits,circles,constants,doors}_test.rb",
                       "jobs/test/house/rooms_test.rb"].sort
@@ -37,25 +38,24 @@ def nightly? = ENV["RINGSPUN_NIGHTLY"] == "1"
 # For a pass that repeats, in other circumstances, what another runs with all seeds of the day.
 def fewer_seeds = nightly? ? {} : { "RINGSPUN_SEEDS_TIMES" => "1/4" }
 
-# For one that repeats there what a change need not wait for: half of the tests, the others on the next day. See
-# runtime/test/support/share_of_the_day.rb.
+# What has one test in so many of a pass run, whatever the environment says; nil: all. See
+# runtime/test/support/tests_of_the_day.rb.
+def one_test_in(parts) = { "RINGSPUN_ONE_TEST_IN" => parts&.to_s }
+
+# For a pass that repeats in other circumstances what a change need not wait for: half of the tests, the others on the next day.
 def half_of(what)
+  return one_test_in(nil) if nightly?
+
   selection.leave_out("half of #{what}", "runs on the next day, and by night")
   one_test_in(2)
 end
 
 # A task by its own name has all of them.
-def half_of_short(what) = ENV["SHORT"] ? half_of(what) : {}
+def half_of_short(what) = ENV["SHORT"] ? half_of(what) : one_test_in(nil)
 
 # For a pass that repeats on other servers what another runs, and for one whose files say `# in turns: INPUTS`: a third of the
 # tests, unless one of these inputs has changed.
-def in_turns(pass_name, inputs)
-  selection.now?("two thirds of #{pass_name}", inputs) ? {} : one_test_in(3)
-end
-
-IN_TURNS = /^# in turns: (.+)$/
-
-def one_test_in(parts) = { "RINGSPUN_ONE_TEST_IN" => parts.to_s }
+def in_turns(pass_name, inputs) = one_test_in(selection.now?("two thirds of #{pass_name}", inputs) ? nil : 3)
 
 def for_this_ruby(files) = selection.of(some(files))
 
@@ -85,7 +85,7 @@ def split_passes(name, files, env = {})
 end
 
 def turns_of(pass_name, files)
-  inputs = files.map { |path| File.read(path)[IN_TURNS, 1] }
+  inputs = files.map { |path| File.read(path)[Selection::IN_TURNS, 1] }
   inputs.all? ? in_turns(pass_name, [*inputs.flat_map { |text| text.split(", ") }, *files]) : {}
 end
 
@@ -180,7 +180,6 @@ desc "The tests of Postgres that say `servers: all` on PostgreSQL 15 or 17, in t
      "third each day; by night all on both, and through one whose sessions are used once, and one that knows of prepared " \
      "statements. Those of the jobs that say `servers: valkey` on Valkey, a third each day"
 test_passes(:servers, :compile) do
-  require_relative "../runtime/test/support/seeds"
   require_relative "../runtime/test/support/servers"
   here, missing = Servers::POSTGRES_VARIANTS.keys.partition { |server| Servers.postgres_here?(server) }
   puts "Nothing runs on #{missing.join(", ")}: there is none here, and bin/setup --matrix has found none." if missing.any?
@@ -190,9 +189,9 @@ end
 
 # One of the two versions of Postgres a day, in turns.
 def servers_of_the_day
-  today = %w[15 17][Time.now.to_i / Seeds::SECONDS_A_DAY % 2]
+  today = [*ShareOfTheDay.new(2).of(%w[15 17]), "pgbouncer"]
   Servers::POSTGRES_VARIANTS.keys.select do |server|
-    [today, "pgbouncer"].include?(server) || selection.now?("Postgres on #{server}", %w[postgres])
+    today.include?(server) || selection.now?("Postgres on #{server}", %w[postgres])
   end
 end
 

@@ -7,15 +7,24 @@ require_relative "changes"
 #   # inputs: bin, Gemfile*    only when one of these, or the file itself, has changed
 #   # rubies: one              not on a second Ruby: about scripts, or many seeds of plain Ruby
 #   # rubies: all              on a second Ruby by day as well, as folders of SECOND_RUBY are
+#   # in turns: jobs/lib       a third of its tests each day, all when one of these, or the file itself, has changed
 #
 # By night all run. What is left out is said, with the reason.
 class Selection
   INPUTS = /^# inputs: (.+)$/
+  IN_TURNS = /^# in turns: (.+)$/
   ONE_RUBY = /^# rubies: one$/
   ALL_RUBIES = /^# rubies: all$/
 
   # What a second Ruby runs by day: what rests on what CRuby does not promise, or hands to schedulers.
   SECOND_RUBY = %w[cruby scheduler scheduler_io core_ext stock strands].freeze
+
+  # @param path [String] of a test file, or of another one that has tests
+  # @return [Array<String>] the files and folders by which it says that it, or more of it, runs
+  def self.inputs_of(path)
+    text = File.file?(path) ? File.read(path) : ""
+    [INPUTS, IN_TURNS].flat_map { |comment| text[comment, 1].to_s.split(", ") }
+  end
 
   # @param changes [Changes]
   # @param nightly [Boolean]

@@ -16,8 +16,8 @@ ARGV.replace(ARGV - files)
 require "minitest/autorun"
 require "support/supervised"
 if (parts = ENV.delete("RINGSPUN_ONE_TEST_IN"))
-  require "support/share_of_the_day"
-  share = ShareOfTheDay.new(parts)
+  require "support/tests_of_the_day"
+  share = TestsOfTheDay.new(parts)
 end
 Supervised.start(ENV.delete("RINGSPUN_SUPERVISOR"), share:, only: ENV.delete("RINGSPUN_TESTS_ONLY"),
                                                     except: ENV.delete("RINGSPUN_TESTS_EXCEPT"))

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../../bin/support/changes"
-require_relative "../../../runtime/test/support/seeds"
+require_relative "../../../runtime/test/support/share_of_the_day"
 
 # Real children, with the sizes of the warm-up: whether the work is done, not how fast. By day on the tables whose file has
 # changed and on a sixth of the others, which is another one each day.
@@ -12,10 +11,9 @@ module BenchTest::Work
   private
 
   def now?(table)
-    ENV["RINGSPUN_NIGHTLY"] == "1" || turn?(table, Time.now.to_i / Seeds::SECONDS_A_DAY) || changes.among([path(table)])&.any?
+    ShareOfTheDay.new(PARTS, inputs: [path(table)], changes:).at?(BenchTest.tables.index(table))
   end
 
-  def turn?(table, day) = BenchTest.tables.index(table) % PARTS == day % PARTS
   def changes = @changes ||= Changes.new(Bench::ROOT)
   def path(table) = table.file.delete_prefix("#{Bench::ROOT}/")
 

@@ -2,7 +2,7 @@
 
 require "ringspun/jobs/storage/sqlite"
 require "tmpdir"
-require_relative "../../../runtime/test/support/seeds"
+require_relative "../../../runtime/test/support/share_of_the_day"
 
 # Storages in files of a folder of the test's own.
 class SqliteCase < Minitest::Test
@@ -71,14 +71,10 @@ class SqliteCase < Minitest::Test
     checked.close
   end
 
-  # Of what is tried at each of many points: by night all, by day each fifth, from another one on each day.
+  # What is tried at each of many points: by day a fifth of them.
   #
-  # @return [Array(Integer, Integer)] the first one, and the step to the next
-  def part_of_the_day
-    return [0, 1] if Seeds.part(1) > 1
-
-    [(Seeds.of_the_day(1).first / Seeds::SEEDS_A_DAY) % 5, 5]
-  end
+  # @return [Enumerator<Integer>] their numbers, without an end
+  def points_of_the_day = ShareOfTheDay.new(5).then { |share| share.first.step(by: share.step) }
 
   # A process that tells whether the block has ended well, unless it is killed.
   def forked

@@ -200,18 +200,31 @@ class PassesTest < Minitest::Test
     assert_equal ["all, 1 of 1: 3 all, own: 3", "all, 1 of 1: 3 all, own: ", "all, 1 of 1: 3 all, own: "], lines
   end
 
+  # A pass of the matrix, which has half of the tests.
+  def test_a_changed_input_has_all_tests_run_in_a_share_of_them
+    lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil, "JOBS" => "1" })
+      @selection = Selection.new(changes: Data.define { def among(patterns) = patterns & %w[a] }.new, out: File.open(File::NULL, "w"))
+      File.define_singleton_method(:read) { |_path| "# in turns: a" }
+      define_singleton_method(:run_together) do |*|
+        split_passes("all", %w[turns_test.rb]).each { |pass| system(pass.env, "echo share: $RINGSPUN_ONE_TEST_IN") }
+      end
+      Rake::Task["test:matrix"].invoke
+    RUBY
+    assert_equal ["share:"], lines.map(&:rstrip)
+  end
+
   # By night, and where that has changed.
   def test_all_tests_of_another_server
     lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil })
       changed = Data.define(:paths) { def among(patterns) = paths&.select { |path| path.start_with?(*patterns) } }
       [[nil, false], [%w[postgres/lib/x], false], [%w[jobs/x], false], [nil, true]].each do |paths, nightly|
         @selection = Selection.new(changes: changed.new(paths), nightly:)
-        p in_turns("Postgres on 15", %w[postgres])
+        puts in_turns("Postgres on 15", %w[postgres]).map { |pair| pair.join("=") }
       end
     RUBY
     left_out = "left out (runs by night, and after a change in postgres): two thirds of Postgres on 15"
-    in_turns = { "RINGSPUN_ONE_TEST_IN" => "3" }.inspect
-    assert_equal [left_out, in_turns, "{}", left_out, in_turns, "{}"], lines
+    third, all = %w[RINGSPUN_ONE_TEST_IN=3 RINGSPUN_ONE_TEST_IN=]
+    assert_equal [left_out, third, all, left_out, third, all], lines
   end
 
   def test_valkey_has_a_pass_where_it_stands_beside_redis
@@ -231,23 +244,23 @@ class PassesTest < Minitest::Test
   # What repeats other passes, and only in the short form.
   def test_who_repeats_others_takes_turns_by_the_day
     tasks = %i[epoll gc_stress cross]
-    with_short = { nil => {}, "1" => { "RINGSPUN_ONE_TEST_IN" => "2" } }
-    with_short.each do |short, expected|
+    { nil => nil, "1" => "2" }.each do |short, parts|
       lines = with_rake(<<~RUBY, { "SHORT" => short, "RINGSPUN_NIGHTLY" => nil })
         @selection = Selection.new(changes: Data.define { def among(_patterns) = nil }.new)
         #{tasks}.each do |task|
           passes = TEST_PASSES.fetch(task).call
-          puts passes.map { |pass| pass.env.slice("RINGSPUN_ONE_TEST_IN").inspect }.uniq
+          puts passes.map { |pass| "one in: " + pass.env.fetch("RINGSPUN_ONE_TEST_IN").to_s }.uniq
         end
       RUBY
-      assert_equal [expected.inspect] * tasks.size, lines.grep(/\A\{/), short
+      assert_equal ["one in: #{parts}"] * tasks.size, lines.grep(/\Aone in/), short
       assert_equal (short ? tasks.size : 0), lines.grep(/\Aleft out \(runs on the next day, and by night\): half of /).size
     end
   end
 
+  # Whatever share there was around it.
   def test_another_ruby_takes_turns_by_day_alone
     { nil => "2", "1" => "" }.each do |nightly, expected|
-      lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nightly, "RINGSPUN_ONE_TEST_IN" => nil })
+      lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nightly, "RINGSPUN_ONE_TEST_IN" => "7" })
         define_singleton_method(:run_together) { |*| puts "share: #{ENV["RINGSPUN_ONE_TEST_IN"]}" }
         Rake::Task["test:matrix"].invoke
       RUBY

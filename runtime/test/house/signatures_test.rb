@@ -4,10 +4,9 @@ require "test_helper"
 require "rbs"
 require "ringspun/postgres"
 require "support/jobs"
-require "support/seeds"
 require "support/servers"
+require "support/share_of_the_day"
 require "tmpdir"
-require_relative "../../../bin/support/changes"
 
 # pass: documents
 
@@ -149,19 +148,12 @@ class SignaturesTest < Minitest::Test
 
   # By day a share of the programs, each day others, for other tests run all of them without RBS in between. All by night, and
   # where one of these has changed.
-  DAYS = 3
-  DECISIVE = %w[README.md docs examples runtime/sig jobs/sig postgres/sig].freeze
-  CHOSEN = if ENV["RINGSPUN_NIGHTLY"] == "1" || Changes.new(ROOT).among(DECISIVE)&.any?
-             ->(_index) { true }
-           else
-             ->(index) { index % DAYS == Time.now.to_i / Seeds::SECONDS_A_DAY % DAYS }
-           end
+  SHARE = ShareOfTheDay.new(3, inputs: %w[README.md docs examples runtime/sig jobs/sig postgres/sig])
 
   PARTS.times do |part|
     define_method("test_the_guides_and_examples_pass_and_get_what_the_signatures_say_#{part + 1}_of_#{PARTS}") do
       Dir.mktmpdir do |folder|
-        chosen = write_programs(folder).select.with_index { |_, index| CHOSEN.call(index) }
-        programs = chosen.select.with_index { |_, index| index % PARTS == part }
+        programs = SHARE.of(write_programs(folder)).select.with_index { |_, index| index % PARTS == part }
         UNIXSocket.open(redis_path) { |socket| socket.puts("FLUSHALL") || socket.gets }
         answer = ruby_child(RUN, folder, *programs, env: environment, timeout: 80, from: WATCHED)
         assert_equal [[], programs], [answer.err.lines.grep_v(SLOW), answer.out.lines(chomp: true)]

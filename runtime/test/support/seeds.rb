@@ -12,10 +12,14 @@ module Seeds
   def self.of_the_day(count, env: ENV, now: Time.now)
     return [number("RINGSPUN_SEED", env:)] if env["RINGSPUN_SEED"]
 
-    first = now.to_i / SECONDS_A_DAY * SEEDS_A_DAY
+    first = day(now) * SEEDS_A_DAY
     count = env["RINGSPUN_SEEDS"] ? number("RINGSPUN_SEEDS", env:) : part(count, env:)
     Array.new(count) { |index| first + index }
   end
+
+  # @param now [Time]
+  # @return [Integer] the number of the day
+  def self.day(now = Time.now) = now.to_i / SECONDS_A_DAY
 
   # @param name [String] of a variable that is set
   # @return [Integer]

@@ -3,37 +3,31 @@
 require_relative "../../../bin/support/changes"
 require_relative "seeds"
 
-# A share of the tests, others each day: for a pass that repeats in other circumstances what another pass runs whole. After as
-# many days as there are shares each test has run. Those in a file that has changed all run, and so do the few about what CRuby
-# does not promise.
+# A share of what is tried, another one each day, for what need not all be tried with each change. After as many days as there
+# are shares all has been tried. By night the share is all, and so it is where one of its inputs has changed.
 class ShareOfTheDay
   ROOT = File.expand_path("../../..", __dir__)
-  WHOLE = %r{/runtime/test/cruby/}
+
+  # @return [Integer] the index of the first thing in it
+  attr_reader :first
+
+  # @return [Integer] from one thing in it to the next
+  attr_reader :step
 
   # @param parts [Integer, String] how many shares there are
-  # @param changed [Array<String>, nil] the test files that have changed; nil where nobody knows
+  # @param inputs [Array<String>] files and folders, as {Changes} takes them
+  # @param changes [Changes, nil] nil: this tree's
   # @param now [Time]
-  def initialize(parts, changed: Changes.new(ROOT).among(["**/*_test.rb"]), now: Time.now)
-    @parts = Integer(parts)
-    @changed = changed.to_a.to_h { |path| [File.join(ROOT, path), true] }
-    @day = now.to_i / Seeds::SECONDS_A_DAY
-    @turns = Hash.new { |all, test_class| all[test_class] = turns_of(test_class) }
+  def initialize(parts, inputs: [], changes: nil, env: ENV, now: Time.now)
+    all = env["RINGSPUN_NIGHTLY"] == "1" || (inputs.any? && (changes || Changes.new(ROOT)).among(inputs)&.any?)
+    @step = all ? 1 : Integer(parts)
+    @first = Seeds.day(now) % @step
   end
 
-  # @param test_class [Class]
-  # @param name [String] of a test method
-  def include?(test_class, name)
-    return true if @turns[test_class][name] == @day % @parts
+  # @param index [Integer] of one of the things, among all of them
+  def at?(index) = index % step == first
 
-    path = test_class.instance_method(name).source_location&.first.to_s
-    @changed.key?(path) || path.match?(WHOLE)
-  end
-
-  private
-
-  # Each class is divided by itself, for those of one class often take as long as each other.
-  def turns_of(test_class)
-    names = test_class.public_instance_methods.grep(/\Atest_/).map(&:to_s).sort
-    names.each_with_index.to_h { |name, index| [name, (index + test_class.to_s.sum) % @parts] }
-  end
+  # @param things [Array]
+  # @return [Array]
+  def of(things) = things.select.with_index { |_, index| at?(index) }
 end
