@@ -57,10 +57,11 @@ class HTTPCommandTest < Minitest::Test
   def test_wrong_words
     in_folder("config.ru" => RU) do
       { ["--nothing"] => /invalid option: --nothing; --help lists the options/,
-        ["--drian", "5"] => /invalid option: --drian; the nearest is --drain; --help lists the options/,
+        ["--drian", "5"] => /invalid option: --drian, did you mean --drain\?; --help lists the options/,
         ["-w", "many"] => /workers: must be :cores or a number from 0 to 1024, got "many"/,
         ["-w", "1025"] => /workers: must be :cores or a number from 0 to 1024, got 1025/,
-        ["--limits", "heat=3"] => /there is no limit heat; there are line_max, head_max/,
+        ["--limits", "heat=3"] => /there is no limit heat, did you mean head\?/,
+        ["--limits", "zzz=3"] => /there is no limit zzz; there are line_max/,
         ["--limits", "head"] => /limits: takes NAME=VALUE,NAME=VALUE, got "head"/,
         ["--limits", "head=x"] => /head must be seconds above 0, or nil for no limit, got "x"/,
         ["--request-timeout", "x"] => /request_timeout must be seconds above 0/,
@@ -86,7 +87,7 @@ class HTTPCommandTest < Minitest::Test
   end
 
   def test_wrong_words_in_the_file
-    { "listen 'tcp://h:1'\nworker 4\n" => /\Aringspun-http: .*_http.rb:2: there is no word worker; the nearest is workers$/,
+    { "listen 'tcp://h:1'\nworker 4\n" => /\Aringspun-http: .*_http.rb:2: there is no word worker, did you mean workers\?$/,
       "frobnicate" => /:1: there is no word frobnicate; there are access_log, after_fork, app/,
       "threads 5, 5" => /:1: there is no word threads: there are none: each connection has a strand/,
       "\nworkers :many" => /:2: workers: must be :cores or a number/, "limits head: 0" => /head must be seconds above 0/,

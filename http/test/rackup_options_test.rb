@@ -53,7 +53,7 @@ class HTTPRackupOptionsTest < Minitest::Test
   end
 
   def test_wrong_options
-    { { worker: "2" } => "there is no option worker; the nearest is workers",
+    { { worker: "2" } => "there is no option worker, did you mean workers?",
       { Threads: "5:5" } => /\Athere is no option Threads: there are none: each connection has a strand of its own; max_c/,
       { frobnicate: true } => /\Athere is no option frobnicate; there are access_log, access_log_to, backlog/,
       { workers: true } => "workers: needs a value: workers=N", { before_fork: "x" } => /\Abefore_fork: only Ruby can say it/,
@@ -62,7 +62,7 @@ class HTTPRackupOptionsTest < Minitest::Test
       .each { |given, message| assert_operator message, :===, refused(given) }
     assert_match(/\Aconfig.*_http.rb:2: app: comes too late/, refused(file: "workers 2\napp 'x.ru'"))
     assert_match(/http.rb:1: environment: comes too late/, refused(file: "environment 'production'"))
-    assert_match(/http.rb:1: there is no word worker; the nearest is workers/, refused(file: "worker 2"))
+    assert_match(/http.rb:1: there is no word worker, did you mean workers\?/, refused(file: "worker 2"))
     assert_match(/WEB_CONCURRENCY must be/, refused(env: { "WEB_CONCURRENCY" => "x" }))
   end
 

@@ -69,7 +69,7 @@ class ConfigTest < Minitest::Test
 
   def test_names_what_there_is
     error = assert_raises(Ringspun::Jobs::ConfigError) { config.update("concurency" => 5) }
-    assert_match(/no setting concurency; there are milliseconds, .*redis, namespace/, error.message)
+    assert_match(/no setting concurency, did you mean concurrency\?\z/, error.message)
   end
 
   def test_a_storage_by_its_name_or_one_that_was_made

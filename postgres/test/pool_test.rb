@@ -86,8 +86,8 @@ class PostgresPoolTest < Minitest::Test
       "pool_pipelining=yes" => 'pool_pipelining: expected true or false, got "yes"',
       "pool_lanes=5" => "lanes: expected a whole number from 1 to 4, got 5",
       "pool_mx=1" => /there is no option pool_mx, did you mean pool_max\?/,
-      "pool_types=x" => /types is an option of Pool.new, and is given there;/,
-      "max=1" => /max is an option of Pool.new, and is given there, or as pool_max in the URI;/ }.each do |text, message|
+      "pool_types=x" => /types is an option of Pool.new, and is given there\z/,
+      "max=1" => /max is an option of Pool.new, and is given there, or as pool_max in the URI\z/ }.each do |text, message|
       [-> { Postgres::Pool.new("postgres://db?#{text}") }, -> { Postgres.connect("postgres://db?#{text}") }].each do |call|
         assert_operator message, :===, assert_raises(Ringspun::UsageError, &call).message
       end

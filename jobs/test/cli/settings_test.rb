@@ -81,7 +81,7 @@ class SettingsTest < Minitest::Test
 
   def test_what_the_command_line_cannot_say
     refused(/invalid option: --wat; --help lists/) { arguments("--wat") }
-    refused(/invalid option: --quue Did you mean\? +queue; --help lists/) { arguments("--quue", "a") }
+    refused(/invalid option: --quue, did you mean --queue\?; --help lists/) { arguments("--quue", "a") }
     refused(/invalid argument: -c many/) { arguments("-c", "many") }
     refused(/missing argument: -r/) { arguments("-r") }
     refused(/unknown command "app.rb"; --help lists/) { arguments("app.rb") }

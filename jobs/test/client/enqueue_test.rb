@@ -256,7 +256,7 @@ class EnqueueTest < Minitest::Test
   def test_what_is_no_job_is_refused
     { -> { Jobs.enqueue(String) } => /String does not include .*give its name/, -> { Jobs.enqueue(5) } => /5 does not include/,
       -> { Jobs.enqueue("") } => /does not include/, -> { Class.new(HardWorker).perform_async } => /no name/,
-      -> { Mail.set(quee: 1) } => /no option :quee; there are queue.* at/, -> { Mail.perform_in("5") } => /in must be a number/,
+      -> { Mail.set(quee: 1) } => /no option :quee, did you mean queue\?/, -> { Mail.perform_in("5") } => /in must be a number/,
       -> { Mail.perform_in(Float::NAN) } => /in must be/, -> { Mail.perform_at("now") } => /at must be a Time/,
       -> { Mail.set(in: 5, at: 5) } => /both say when/, -> { Mail.perform_bulk([1]) } => /an Array, got 1/,
       -> { Mail.perform_bulk(1) } => /Array of Arrays/, -> { Jobs.enqueue_all([Mail]) } => /its class and arguments/,

@@ -32,7 +32,7 @@ class JobTest < Minitest::Test
   end
 
   def test_options_that_cannot_be_are_refused
-    { { quee: "a" } => /no option :quee; there are queue, retry/, { queue: "" } => /queue must be/, { queue: 5 } => /got 5/,
+    { { quee: "a" } => /no option :quee, did you mean queue\?/, { queue: "" } => /queue must be/, { queue: 5 } => /got 5/,
       { queue: "\xff" } => /queue must be/, { retry: -1 } => /retry must be/, { retry: "yes" } => /retry must be/,
       { retry_queue: "" } => /retry_queue/, { retry_for: 0 } => /retry_for must be/,
       { keep_result: 1e17 } => /keep_result must be at most 31622400 s, a year/,

@@ -28,7 +28,7 @@ class RailsWorkerTest < RailsCase
     RailsApp.copy do |folder|
       RailsApp.set(folder, "concurency = 7")
       process = worker(folder: folder, ready: false)
-      process.await(/\Aringspun-jobs: there is no setting concurency; there are .*concurrency/)
+      process.await(/\Aringspun-jobs: there is no setting concurency, did you mean concurrency\?/)
       assert_equal 64, process.wait.exitstatus
     end
   end

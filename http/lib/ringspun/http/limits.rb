@@ -26,7 +26,7 @@ module Ringspun
       # @raise [UsageError]
       def of(given)
         unknown = given.keys - USUAL.keys
-        raise UsageError, "there is no limit #{unknown.first}; there are #{USUAL.keys.join(", ")}" if unknown.any?
+        raise UsageError, "there is no limit #{unknown.first}#{Suggestion.for(unknown.first, USUAL.keys)}" if unknown.any?
 
         USUAL.merge(given).each { |name, value| SECONDS.include?(name) ? seconds(name, value) : count(name, value) }.freeze
       end

@@ -263,7 +263,7 @@ module Ringspun
       # @raise [ConfigError] if there is no such event, or no block
       # @since 0.1.0
       def on(event, &block)
-        raise ConfigError, "there is no event #{event.inspect}; there are #{EVENTS.join(", ")}" unless EVENTS.include?(event)
+        raise ConfigError, "there is no event #{event.inspect}#{Suggestion.for(event.to_s, EVENTS)}" unless EVENTS.include?(event)
         raise ConfigError, "the event #{event} needs a block" unless block
 
         hooks[event] = [*hooks[event], block].freeze
@@ -373,7 +373,7 @@ module Ringspun
 
         values.each do |name, value|
           unless Config.settings.key?(name.to_sym)
-            raise ConfigError, "there is no setting #{name}; there are #{Config.settings.keys.join(", ")}"
+            raise ConfigError, "there is no setting #{name}#{Suggestion.for(name, Config.settings.keys)}"
           end
 
           public_send(:"#{name}=", value)

@@ -40,9 +40,7 @@ module Ringspun
         # The groups of {Words::TABLE} that flags say, by their headings.
         HEADINGS = { "where" => "Where:", "how" => "How:", "what is seen" => "What is seen:",
                      "starts and ends" => "Starts and ends:", "others" => "Others:" }.freeze
-        # How OptionParser tells of names that are like the one that it has got.
-        GUESS = /\nDid you mean\?\s+([\w-]+).*/m
-        private_constant :HEAD, :FOOT, :HEADINGS, :GUESS
+        private_constant :HEAD, :FOOT, :HEADINGS
 
         # @return [String, nil]
         attr_reader :app
@@ -61,7 +59,7 @@ module Ringspun
           @app, *more = parser.parse(words)
           raise UsageError, "one config.ru is served, got #{[@app, *more].join(", ")}" if more.any?
         rescue OptionParser::ParseError => error
-          raise UsageError, "#{error.message.sub(GUESS, '; the nearest is --\1')}; --help lists the options"
+          raise UsageError, Suggestion.in_parse_error(error)
         end
 
         # @return [Array<Object>] see {Places}

@@ -139,14 +139,7 @@ module Ringspun
             hint = FROM_PUMA[plain.to_sym]
             return ": #{hint}" if hint
 
-            near = nearest(plain, words)
-            near ? "; the nearest is #{near}" : "; there are #{words.sort.join(", ")}"
-          end
-
-          private
-
-          def nearest(name, words)
-            DidYouMean::SpellChecker.new(dictionary: words).correct(name).first if defined?(DidYouMean::SpellChecker)
+            Suggestion.for(plain, words.sort)
           end
         end
       end

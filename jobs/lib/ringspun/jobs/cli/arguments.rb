@@ -76,7 +76,7 @@ module Ringspun
           check_options unless @answer
           @answer = help if @answer == :help
         rescue OptionParser::ParseError => error
-          raise ConfigError, "#{error.message.tr("\n", " ")}; --help lists the options"
+          raise ConfigError, Suggestion.in_parse_error(error)
         end
 
         # @return [Hash{String => Object}] settings

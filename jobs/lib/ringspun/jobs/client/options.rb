@@ -18,7 +18,7 @@ module Ringspun
       def check(values, known = CLASS)
         values.to_h do |name, value|
           checker = known.fetch(name) do
-            raise InvalidJobError, "there is no option #{name.inspect}; there are #{known.keys.join(", ")}"
+            raise InvalidJobError, "there is no option #{name.inspect}#{Suggestion.for(name.to_s, known.keys)}"
           end
           [name, send(checker, name, value)]
         end

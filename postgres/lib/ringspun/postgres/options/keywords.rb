@@ -55,7 +55,7 @@ module Ringspun
           # @param from [String] begins the message
           def check_names(values, from = "")
             name = values.keys.find { |key| !ALL.key?(key) } or return
-            raise UsageError, "#{from}#{what_is_wrong(name)}; there are #{ALL.keys.join(", ")}"
+            raise UsageError, "#{from}#{what_is_wrong(name)}"
           end
 
           # @return [String] as a message shows it
@@ -77,10 +77,10 @@ module Ringspun
           end
 
           def what_is_wrong(name)
-            return "libpq's option #{name} is not supported" if UNSUPPORTED.include?(name)
+            return "libpq's option #{name} is not supported; there are #{ALL.keys.join(", ")}" if UNSUPPORTED.include?(name)
             return of_pool(name) if POOL.include?(name.delete_prefix("pool_"))
 
-            "there is no option #{name}#{nearest(name)}"
+            "there is no option #{name}#{Suggestion.for(name, ALL.keys, nearest_of: ALL.keys + POOL + OfPool::NAMES)}"
           end
 
           # Those that a URI can have are not asked for here when they stand there.
@@ -88,13 +88,6 @@ module Ringspun
             name = name.delete_prefix("pool_")
             also = ", or as pool_#{name} in the URI" if OfPool::ALL.key?(name.to_sym)
             "#{name} is an option of Pool.new, and is given there#{also}"
-          end
-
-          def nearest(name)
-            return unless defined?(DidYouMean::SpellChecker)
-
-            found = DidYouMean::SpellChecker.new(dictionary: ALL.keys + POOL + OfPool::NAMES).correct(name).first
-            ", did you mean #{found}?" if found
           end
         end
       end
