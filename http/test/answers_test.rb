@@ -203,15 +203,16 @@ class HTTPAnswersTest < Minitest::Test
   end
 
   def test_options_that_are_none
-    { max_requests: [0, -1, 1.5, "1"], request_timeout: [0, -1, "1", Float::INFINITY] }.each do |name, values|
+    { max_requests: [0, -1, 1.5, "1"], request_timeout: [0, -1, "1", Float::INFINITY, 1i] }.each do |name, values|
       values.each do |value|
         error = assert_raises(Ringspun::UsageError) { HTTP.listen(HELLO, "127.0.0.1", 0, name => value) }
         assert_match(/#{name} must be/, error.message)
       end
     end
     %i[first_byte keep_alive head body write leaving].each do |name|
-      [0, "1", -1].each do |value|
-        assert_raises(Ringspun::UsageError) { HTTP.listen(HELLO, "127.0.0.1", 0, limits: { name => value }) }
+      [0, "1", -1, 1i].each do |value|
+        error = assert_raises(Ringspun::UsageError) { HTTP.listen(HELLO, "127.0.0.1", 0, limits: { name => value }) }
+        assert_match(/\A#{name} must be seconds above 0, or nil/, error.message)
       end
     end
   end

@@ -61,7 +61,7 @@ class HTTPSSETest < Minitest::Test
      -> { _1.comment("\xff".b) }, -> { _1.write("a".encode("UTF-16LE") + "\xd8".dup.force_encoding("UTF-16LE")) }].each do |call|
       assert_equal "", (written { |events| assert_raises(Ringspun::UsageError) { call.call(events) } })
     end
-    [{ heartbeat: 0 }, { reconnect: -1 }, { reconnect: "1" }].each do |options|
+    [{ heartbeat: 0 }, { reconnect: -1 }, { reconnect: "1" }, { reconnect: 1i }].each do |options|
       assert_raises(Ringspun::UsageError) { written(**options) { flunk } }
     end
     assert_raises(Ringspun::UsageError) { SSE.answer({}) }

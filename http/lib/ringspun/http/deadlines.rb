@@ -9,8 +9,7 @@ module Ringspun
       # @param given [Numeric, #call] seconds, or what has them for an env
       # @raise [UsageError]
       def initialize(given)
-        @given = given
-        check(given) unless given.respond_to?(:call)
+        @given = given.respond_to?(:call) ? given : check(given)
       end
 
       # Runs the block in a scope with a deadline. The program has it as `env["ringspun.scope"]`: strands that it spins there end
@@ -43,12 +42,7 @@ module Ringspun
                                 "its request_timeout")
       end
 
-      def check(seconds)
-        return seconds if seconds.nil? || (seconds.is_a?(Numeric) && seconds.positive? && seconds.to_f.finite?)
-
-        raise UsageError, "request_timeout must be seconds above 0, or a proc that has them for an env; nil is for no limit; " \
-                          "got #{seconds.inspect}"
-      end
+      def check(seconds) = Limits.seconds(:request_timeout, seconds, none: "a proc that has them for an env, or nil for no limit")
     end
     private_constant :Deadlines
   end

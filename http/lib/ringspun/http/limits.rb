@@ -28,7 +28,7 @@ module Ringspun
         unknown = given.keys - USUAL.keys
         raise UsageError, "there is no limit #{unknown.first}#{Suggestion.for(unknown.first, USUAL.keys)}" if unknown.any?
 
-        USUAL.merge(given).each { |name, value| SECONDS.include?(name) ? seconds(name, value) : count(name, value) }.freeze
+        USUAL.merge(given).to_h { |name, value| [name, checked(name, value)] }.freeze
       end
 
       # @param given [Integer, nil] `max_requests:` of {HTTP.listen}
@@ -50,14 +50,19 @@ module Ringspun
         raise UsageError, "max_connections must be an Integer above 0, got #{given.inspect}"
       end
 
-      def seconds(name, value)
-        return if value.nil? || (value.is_a?(Numeric) && value.positive? && value.finite?)
+      # @param none [String] what nil says
+      # @return [Numeric, nil]
+      # @raise [UsageError]
+      def seconds(name, value, none: "nil for no limit")
+        return if value.nil?
 
-        raise UsageError, "#{name} must be seconds above 0, or nil for no limit, got #{value.inspect}"
+        Seconds.positive(value) or raise UsageError, "#{name} must be seconds above 0, or #{none}, got #{value.inspect}"
       end
 
+      def checked(name, value) = SECONDS.include?(name) ? seconds(name, value) : count(name, value)
+
       def count(name, value)
-        return if value.is_a?(Integer) && value.between?(name == :body_rate ? 0 : 1, MOST.fetch(name))
+        return value if value.is_a?(Integer) && value.between?(name == :body_rate ? 0 : 1, MOST.fetch(name))
 
         raise UsageError, "#{name} must be an Integer from 1 to #{MOST.fetch(name)}, got #{value.inspect}"
       end

@@ -73,8 +73,8 @@ module Ringspun
       # @raise [ClusterError, UsageError, SystemCallError, SocketError]
       # @since 0.1.0
       def run(app = nil, listen:, errors: $stderr, limits: {}, request_timeout: nil, max_requests: nil, early_hints: false,
-              tls: nil, access_log: nil, metrics: nil, tracing: nil, proxy_protocol: nil, max_connections: 10_000, **options,
-              &make)
+              tls: nil, access_log: nil, metrics: nil, tracing: nil, proxy_protocol: nil,
+              max_connections: Limits::CONNECTIONS, **options, &make)
         raise UsageError, "HTTP.run needs a program, or a block that makes one" unless app || make
 
         places = Places.of(listen, tls:)

@@ -73,7 +73,7 @@ module Ringspun
       # @since 0.1.0
       def read(length = nil, buffer = nil)
         return at_end(length, buffer) if @closed_read
-        return @input.read(*[length, buffer].take(buffer ? 2 : 1)) if @input
+        return @input.read(length, buffer) if @input
 
         into(buffer, @stream.read(length)) || at_end(length, buffer)
       end
@@ -90,7 +90,7 @@ module Ringspun
       # @since 0.1.0
       def readpartial(length, buffer = nil)
         raise IOError, "closed for reading" if @closed_read
-        return @input.readpartial(*[length, buffer].compact) if @input
+        return @input.readpartial(length, buffer) if @input
 
         into(buffer, @stream.read_partial(length)) || raise(EOFError, "end of what the client has sent")
       end

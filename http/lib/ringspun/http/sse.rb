@@ -76,20 +76,13 @@ module Ringspun
         # @raise [GoneError, SystemCallError, TimeoutError, UsageError]
         # @since 0.1.0
         def open(output, peer: nil, last_id: nil, heartbeat: HEARTBEAT_SECONDS, reconnect: nil)
-          check_seconds(:heartbeat, heartbeat)
+          heartbeat = Limits.seconds(:heartbeat, heartbeat, none: "nil for none")
+          reconnect = Limits.seconds(:reconnect, reconnect, none: "nil for what the client likes")
           events = new(output, last_id)
-          events.__send__(:reconnect_after, check_seconds(:reconnect, reconnect)) if reconnect
+          events.__send__(:reconnect_after, reconnect) if reconnect
           return yield(events) unless peer
 
           peer.guard(drain: true, every: heartbeat && heartbeat / 2.0, beat: events.method(:beat)) { yield events }
-        end
-
-        private
-
-        def check_seconds(name, seconds)
-          return seconds if seconds.nil? || (seconds.is_a?(Numeric) && seconds.positive? && seconds.to_f.finite?)
-
-          raise UsageError, "#{name} must be seconds above 0, or nil, got #{seconds.inspect}"
         end
       end
 
