@@ -4,10 +4,13 @@ require "jobs_helper"
 require "ringspun/jobs/cli"
 require "stringio"
 require "tmpdir"
+require "support/client_storage"
 require "support/command_case"
 
 # Jobs that come by a schedule, from a shell, and in the worker's process.
 class CronCommandTest < Minitest::Test
+  include ClientStorage
+
   Jobs = Ringspun::Jobs
   Storage = Jobs::Storage
   CLI = Jobs::CLI
@@ -21,12 +24,6 @@ class CronCommandTest < Minitest::Test
     definitions = Jobs.const_get(:Cron)::Definitions
     @crons = definitions.entries(entries).each_value.map { |entry| stored(entry.name, entry.key("UTC"), entry.to_text("UTC")) }
     memory.cron_define("shop", @crons)
-    Jobs.storage = Storage::Memory.new # of the client, which makes the jobs and stores none
-  end
-
-  def teardown
-    Jobs.storage = nil
-    super
   end
 
   def stored(name, schedule, text) = Storage::Cron.new(name:, schedule:, text:)

@@ -3,11 +3,13 @@
 require "jobs_helper"
 require "fileutils"
 require "tempfile"
+require "support/client_storage"
 require "tmpdir"
 
 # What the setting `cron` and `Jobs.cron` take, and what they refuse with what to do.
 class CronEntriesTest < Minitest::Test
   include AnyBackend
+  include ClientStorage
 
   Jobs = Ringspun::Jobs
   Cron = Jobs.const_get(:Cron)
@@ -24,12 +26,6 @@ class CronEntriesTest < Minitest::Test
   def setup
     super
     @config = Jobs::Config.new
-    Jobs.storage = Jobs::Storage::Memory.new # of the client, which makes the jobs and stores none
-  end
-
-  def teardown
-    Jobs.storage = nil
-    super
   end
 
   def set(value)

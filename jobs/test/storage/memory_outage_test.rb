@@ -20,12 +20,4 @@ class MemoryOutageTest < Minitest::Test
   def storage = @storage ||= Storage::Memory.new(clock: -> { @now += 0.01 })
 
   def pass(seconds) = @now += seconds
-
-  def push(*jids, queue: "default")
-    storage.push(jids.map do |jid|
-      Storage::Push.new(queue:, jid:, entry: JSON.generate("class" => "Work", "args" => [], "jid" => jid, "queue" => queue))
-    end)
-  end
-
-  def jids(all) = all.map { |one| JSON.parse(one.entry)["jid"] }
 end

@@ -37,14 +37,6 @@ class RedisOutageTest < Minitest::Test
 
   def pass(seconds) = @clock.set(@passed += seconds)
 
-  def push(*jids, queue: "default")
-    storage.push(jids.map do |jid|
-      Storage::Push.new(queue:, jid:, entry: JSON.generate("class" => "Work", "args" => [], "jid" => jid, "queue" => queue))
-    end)
-  end
-
-  def jids(all) = all.map { |one| JSON.parse(one.entry)["jid"] }
-
   def server_stopped? = File.read("/proc/#{@server.pid}/stat")[/\) (\w)/, 1] == "T"
 
   # By a signal, a long fork or script, or with its virtual machine. What comes first then was sent meanwhile.

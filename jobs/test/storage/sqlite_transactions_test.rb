@@ -180,10 +180,7 @@ class SqliteTransactionsTest < SqliteCase
     @storage = in_app
     push(*Array.new(500) { |number| "j#{number}" })
     storage.close
-    File.open(path, "r+b") do |file|
-      file.seek(file.size / 2)
-      file.write("\0" * 4096)
-    end
+    damage
     assert_match(/\Athe file is damaged; go back to a copy: /, storage.check(connection: connection).first)
   end
 

@@ -188,10 +188,7 @@ class SqliteUpkeepTest < SqliteCase
   def test_a_damaged_file
     push(*Array.new(500) { |number| "j#{number}" })
     storage.close
-    File.open(path, "r+b") do |file|
-      file.seek(file.size / 2)
-      file.write("\0" * 4096)
-    end
+    damage
     assert_match(/\Athe file is damaged; go back to a copy: /, storage.check.first)
   end
 end

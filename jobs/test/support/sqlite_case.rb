@@ -53,6 +53,14 @@ class SqliteCase < Minitest::Test
 
   def jids(all) = all.map { |one| JSON.parse(one.entry)["jid"] }
 
+  # Writes over a page in the middle of the file.
+  def damage
+    File.open(path, "r+b") do |file|
+      file.seek(file.size / 2)
+      file.write("\0" * 4096)
+    end
+  end
+
   # What SQLite says of a file, by a connection of the test's.
   def query(sql, at = path)
     connection = Extralite::Database.new(at)

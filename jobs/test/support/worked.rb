@@ -85,15 +85,18 @@ module Worked
   def with_worker(**settings)
     simulate do
       @storage ||= Faulty.new(Storage::Memory.new(clock: -> { machine.now }))
-      @worker = new_worker(**settings)
-      @strand = machine.spin { worker.run }
-      begin
-        yield
-      ensure
-        worker.stop
-        @strand.join if @strand.alive?
-      end
+      beside_worker(**settings) { yield }
     end
+  end
+
+  # The same on the machine that runs.
+  def beside_worker(**settings)
+    @worker = new_worker(**settings)
+    @strand = machine.spin { worker.run }
+    yield
+  ensure
+    worker&.stop
+    @strand.join if @strand&.alive?
   end
 
   # The part of the worker that starts and ends runs, once the worker runs.
@@ -117,4 +120,13 @@ module Worked
   def dead = storage.scan(:dead, 0, 100).map(&:entry)
 
   def list(queue = "default") = storage.list(queue, 0, 100).map(&:entry)
+end
+
+# Workers on the computer's clock, with a storage of the test's.
+module WorkedInTime
+  include Worked
+
+  def with_worker(**settings, &) = Ringspun.run { beside_worker(**settings, &) }
+
+  def until_done(jobs) = yield_until("all are done") { sleep(0.002) && worker.counts.values.sum == jobs }
 end

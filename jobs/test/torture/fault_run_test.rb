@@ -1,26 +1,12 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require "torture/fault_run_suite"
 require "torture/redis_fault_run"
 
-# A short fault run. `rake jobs:torture` is the long one; SEED=n has the same faults in the same order.
 class FaultRunTest < Minitest::Test
   include AnyBackend
+  include FaultRunSuite
 
-  SECONDS = Integer(ENV.fetch("RINGSPUN_TORTURE_SECONDS", "8"))
-
-  # Before the descriptors are counted.
-  def before_setup
-    FaultRun.prepare
-    super
-  end
-
-  def test_nothing_is_lost_and_nothing_is_left
-    # It has patience of its own with each of its steps.
-    seed = Integer(ENV.fetch("SEED", rand(1_000_000).to_s))
-    run = RedisFaultRun.new(seconds: SECONDS, seed:, tick: Supervised.method(:tick))
-    problems = run.run
-    puts run
-    assert_empty problems, "#{run}; SEED=#{run.seed} begins with the same faults\n#{problems.join("\n")}"
-  end
+  def fault_run(**) = RedisFaultRun.new(seconds: seconds(8), **)
 end

@@ -1,21 +1,14 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require "support/client_storage"
 require "support/web_case"
 
 # The page of jobs that come by a schedule.
 class WebScheduleTest < WebCase
+  include ClientStorage
+
   EVIL = %(<script>alert("x")</script>)
-
-  def setup
-    super
-    Jobs.storage = Storage::Memory.new # of the client, which makes the jobs and stores none
-  end
-
-  def teardown
-    Jobs.storage = nil
-    super
-  end
 
   def define(name = "nightly", text: nil, **fields)
     entry = Jobs.const_get(:Cron)::Entry.new(name, "every day at 4am", "Report", ["all"], **fields)

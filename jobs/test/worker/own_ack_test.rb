@@ -7,7 +7,7 @@ require_relative "../support/worked"
 
 # Jobs that acknowledge themselves in a transaction of their own.
 class OwnAckTest < SqliteCase
-  include Worked
+  include WorkedInTime
 
   def setup
     super
@@ -22,18 +22,7 @@ class OwnAckTest < SqliteCase
 
   attr_reader :storage
 
-  def with_worker(**settings)
-    Ringspun.run do |machine|
-      @worker = new_worker(concurrency: 5, **settings)
-      strand = machine.spin { worker.run }
-      begin
-        yield
-      ensure
-        worker.stop
-        strand.join
-      end
-    end
-  end
+  def with_worker(**) = super(concurrency: 5, **)
 
   # Runs one job.
   def run_one(jid = "j", settings: {}, **)

@@ -8,26 +8,11 @@ require_relative "../support/worked"
 
 # Workers on a real Redis, and on the computer's clock.
 class WorkerRedisTest < RedisCase
-  include Worked
+  include WorkedInTime
 
   def storage = @storage ||= open_storage({ path: redis_path })
 
-  def with_worker(**settings)
-    Ringspun.run do |machine|
-      @worker = new_worker(**settings)
-      @strand = machine.spin { worker.run }
-      begin
-        yield
-      ensure
-        worker.stop
-        @strand.join
-      end
-    end
-  end
-
   def yield_slowly(what = "that", &) = yield_until(what) { sleep(0.005) && yield }
-
-  def until_done(jobs) = yield_until("all are done") { sleep(0.002) && worker.counts.values.sum == jobs }
 
   # What a worker that has ended leaves there.
   def assert_nothing_left

@@ -7,7 +7,7 @@ require_relative "../support/worked"
 
 # Workers on a file: in this process, and as processes of their own, one of which is killed.
 class WorkerSqliteTest < SqliteCase
-  include Worked
+  include WorkedInTime
 
   def storage = @storage ||= open_storage
 
@@ -15,21 +15,6 @@ class WorkerSqliteTest < SqliteCase
     @commands&.each(&:close)
     super
   end
-
-  def with_worker(**settings)
-    Ringspun.run do |machine|
-      @worker = new_worker(**settings)
-      strand = machine.spin { worker.run }
-      begin
-        yield
-      ensure
-        worker.stop
-        strand.join
-      end
-    end
-  end
-
-  def until_done(jobs) = yield_until("all are done") { sleep(0.002) && worker.counts.values.sum == jobs }
 
   def test_a_thousand_jobs_run_once
     seen = Hash.new(0)

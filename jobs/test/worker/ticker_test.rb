@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require_relative "../support/client_storage"
 require_relative "../support/worked"
 
 # Jobs that come by a schedule, on a clock that jumps.
 class WorkerTickerTest < Minitest::Test
   include AnyBackend
   include Worked
+  include ClientStorage
 
   MINUTE = { "schedule" => "every minute", "class" => "Worked::Task", "args" => ["note"] }.freeze
   HOUR = { **MINUTE, "schedule" => "every hour" }.freeze
@@ -17,12 +19,6 @@ class WorkerTickerTest < Minitest::Test
     @ran = []
     @offset = 0
     on("note") { |*| @ran << machine.now }
-    Jobs.storage = Storage::Memory.new # of the client, which makes the jobs and stores none
-  end
-
-  def teardown
-    Jobs.storage = nil
-    super
   end
 
   # Its clock is the machine's, and may be set.

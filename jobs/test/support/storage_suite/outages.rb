@@ -4,10 +4,19 @@ require_relative "../storage_suite"
 
 module StorageSuite
   # What follows when nobody could extend a lease for a while: the storage stood still, could not be reached or written, or the
-  # host was suspended. A class that includes it has `pass`, by which whole seconds pass for the storage, and `push`.
+  # host was suspended. A class that includes it has `pass`, by which whole seconds pass for the storage.
   module Outages
     LEASE = 12
     BEAT = 3
+
+    def push(*jids, queue: "default", **options)
+      storage.push(jids.map do |jid|
+        entry = JSON.generate("class" => "Work", "args" => [], "jid" => jid, "queue" => queue)
+        Storage::Push.new(queue:, jid:, entry:, **options)
+      end)
+    end
+
+    def jids(all) = all.map { |one| JSON.parse(one.entry)["jid"] }
 
     def beat(*nodes) = storage.extend(nodes, LEASE)
 
