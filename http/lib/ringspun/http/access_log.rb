@@ -78,7 +78,8 @@ module Ringspun
       private
 
       def lines_of(format)
-        return FORMATS.fetch(format.to_sym).new if format.respond_to?(:to_sym) && FORMATS.key?(format.to_sym)
+        kind = FORMATS[format.to_sym] if format.respond_to?(:to_sym)
+        return kind.new if kind
 
         raise UsageError, "there is no access log #{format.inspect}; there are #{FORMATS.keys.map(&:inspect).join(", ")}, and " \
                           "procs that get an exchange and return a line"

@@ -61,12 +61,16 @@ module Ringspun
 
       private
 
-      def name_of(env) = METHODS.include?(env["REQUEST_METHOD"]) ? env["REQUEST_METHOD"] : "HTTP"
+      # @return [String, nil] nil: another one
+      def method_of(env) = METHODS.find { |name| name == env["REQUEST_METHOD"] }
+
+      def name_of(env) = method_of(env) || "HTTP"
 
       def of_request(env)
         query = env["QUERY_STRING"]
-        { "http.request.method" => METHODS.include?(env["REQUEST_METHOD"]) ? env["REQUEST_METHOD"] : "_OTHER",
-          "http.request.method_original" => (env["REQUEST_METHOD"] unless METHODS.include?(env["REQUEST_METHOD"])),
+        method = method_of(env)
+        { "http.request.method" => method || "_OTHER",
+          "http.request.method_original" => (env["REQUEST_METHOD"] unless method),
           "url.path" => utf8(env["PATH_INFO"]), "url.query" => (utf8(query) unless query.empty?),
           "url.scheme" => env["rack.url_scheme"], "server.address" => utf8(env["SERVER_NAME"]),
           "server.port" => env["SERVER_PORT"].to_i, "client.address" => env["REMOTE_ADDR"],

@@ -35,7 +35,7 @@ module Ringspun
         end
 
         # What the file is evaluated in. It has no methods, so that what is no word is found to be none.
-        class Tongue
+        class DSL
           def initialize(heard)
             @heard = heard
           end
@@ -46,7 +46,7 @@ module Ringspun
 
           def respond_to_missing?(_name, _all = false) = true
         end
-        private_constant :Tongue
+        private_constant :DSL
 
         # @param path [String, nil] nil: the first of {PLACES} that exists; "-": none
         # @param environment [String]
@@ -99,7 +99,7 @@ module Ringspun
         end
 
         def evaluate
-          AT_TOP.call(Tongue.new(method(:hear)), text, @path)
+          AT_TOP.call(DSL.new(method(:hear)), text, @path)
         rescue UsageError => error
           raise if error.message.start_with?(@shown)
 
