@@ -28,7 +28,7 @@ class HTTPLogLinesTest < Minitest::Test
       own = env.to_h
       ends = " \"#{safe(own["HTTP_REFERER"])}\" \"#{safe(own["HTTP_USER_AGENT"])}\"" if more
       "#{client} - #{safe(own["REMOTE_USER"])} [#{time}] \"#{line}\" #{status || "-"} #{bytes.zero? ? "-" : bytes}#{ends} " \
-        "#{format("%.6f", (seconds * 1_000_000).round / 1_000_000r)}#{" #{happened}" unless happened == :answered}\n"
+        "#{format("%.6f", (seconds * 1_000_000).round.quo(1_000_000))}#{" #{happened}" unless happened == :answered}\n"
     end
 
     def json(env, milliseconds, pid, client, route, status, bytes, received, seconds, happened, error)

@@ -185,7 +185,8 @@ class ZygoteTest < Minitest::Test
     Dir.mktmpdir do |folder|
       File.mkfifo(pipe = File.join(folder, "pipe"))
       error = assert_raises(Minitest::Assertion) { ruby_child("fork { File.read(ARGV[0]) }", pipe, timeout: 2) } # must pass
-      assert_match(/\Athe Ruby child has ended, and 2 s later a process that it has left behind still has its output/, error.message)
+      assert_match(/\Athe Ruby child has ended, and 2 s later a process that it has left behind still has its output/,
+                   error.message)
     ensure
       File.write(pipe, "")
     end
