@@ -3,8 +3,8 @@
 require_relative "../scripted_server"
 
 # A scripted server that copies, as one of Postgres does: while it waits for rows it passes over a Sync, and any statement ends
-# the connection; after an error it passes over all but a Sync; rows that nobody waits for are dropped. An interrupt is seen before
-# a COPY begins, between its beginning and the first row, and behind each row. What it takes and gives are lines.
+# the connection; after an error it passes over all but a Sync; rows that nobody waits for are dropped. An interrupt is seen
+# before a COPY begins, between its beginning and the first row, and behind each row. What it takes and gives are lines.
 #
 #   copy t (a) from stdin    keeps the lines, with the transaction
 #   copy t (a) to stdout     `lines` of them
