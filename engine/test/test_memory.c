@@ -3,6 +3,8 @@
 #include "test.h"
 
 #include "ringspun/flow/write_queue.h"
+#include "ringspun/flow/branches.h"
+#include "flow/channels.h"
 #include "backend/op_line.h"
 #include "subjects.h"
 
@@ -234,6 +236,31 @@ TEST(a_channel_without_memory) {
         CHECK_EQUAL(i, value);
     }
     rs_channel_release(channel);
+}
+
+TEST(channels_and_who_waits_there_for_which_there_is_no_memory) {
+    rs_tries_left = 0;
+    CHECK(rs_channel_new(1) == NULL);
+    CHECK(rs_channel_waiter_new(NULL, RS_NO_ID, 0) == NULL);
+    rs_tries_left = -1;
+    driver d;
+    subject_open(&d, &subjects[0]);
+    rs_channel *channel = rs_channel_new(1);
+    rs_branches branches;
+    rs_branches_open(d.machine, &branches);
+    rs_branch given = {.kind = RS_BRANCH_POP_CHANNEL, .from = channel};
+    for (int64_t tries = 0; tries < 2; tries++) { /* the branch, its observer */
+        rs_tries_left = tries;
+        CHECK(rs_branches_add(&branches, &given, NULL) == NULL);
+        rs_tries_left = -1;
+        CHECK_EQUAL(0, branches.used_len);
+        CHECK_EQUAL(0, branches.selector.ready_len);
+        CHECK_EQUAL(1, channel->references);
+    }
+    CHECK(rs_branches_add(&branches, &given, NULL) != NULL);
+    rs_branches_close(&branches);
+    rs_channel_release(channel);
+    CHECK_EQUAL(0, scene_end(&d));
 }
 
 int main(int argc, char **argv) { return test_main(argc, argv); }

@@ -84,8 +84,10 @@ rs_branch *rs_branches_add(rs_branches *branches, const rs_branch *given, rs_sou
     rs_links_prepend(&branches->used, &branch->link);
     branches->used_len++;
     bool pushes = given->kind == RS_BRANCH_PUSH_CHANNEL;
-    if (pushes || given->kind == RS_BRANCH_POP_CHANNEL) rs_channel_observe(given->from, &branch->watch, pushes);
-    return branch;
+    bool of_channel = pushes || given->kind == RS_BRANCH_POP_CHANNEL;
+    if (!of_channel || RS_LIKELY(rs_channel_observe(given->from, &branch->watch, pushes))) return branch;
+    rs_branches_remove(branches, branch);
+    return NULL;
 }
 
 void rs_branches_remove(rs_branches *branches, rs_branch *branch) {

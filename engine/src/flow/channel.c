@@ -21,7 +21,8 @@ static uint32_t forks;
 void rs_channels_forked(void) { forks++; }
 
 rs_channel *rs_channel_new(uint32_t capacity) {
-    rs_channel *channel = rs_alloc(sizeof(*channel));
+    rs_channel *channel = rs_try_alloc(sizeof(*channel));
+    if (!channel) return NULL;
     *channel = (rs_channel){.references = 1, .capacity = capacity, .forks = forks};
     pthread_mutex_init(&channel->lock, NULL);
     return channel;
@@ -334,7 +335,8 @@ bool rs_channel_is_closed(rs_channel *channel) {
 
 rs_channel_waiter *rs_channel_waiter_new(rs_machine *machine, rs_id strand, uint64_t ticket) {
     RS_CHECK((machine == NULL) == (strand == RS_NO_ID));
-    rs_channel_waiter *waiter = rs_alloc(sizeof(*waiter));
+    rs_channel_waiter *waiter = rs_try_alloc(sizeof(*waiter));
+    if (!waiter) return NULL;
     *waiter = (rs_channel_waiter){.machine = machine, .strand = strand, .ticket = ticket, .forks = forks};
     if (machine) return waiter;
     pthread_condattr_t attributes;
@@ -455,15 +457,17 @@ static void forget(rs_watch_observer *of_watch) {
     if (!notified) free(observer); /* else when its message is there */
 }
 
-void rs_channel_observe(rs_channel *channel, rs_watch *watch, bool for_places) {
+bool rs_channel_observe(rs_channel *channel, rs_watch *watch, bool for_places) {
     RS_CHECK(watch->observer == NULL && watch->selector->machine != NULL);
-    channel_observer *observer = rs_alloc(sizeof(*observer));
+    channel_observer *observer = rs_try_alloc(sizeof(*observer));
+    if (!observer) return false;
     *observer = (channel_observer){.of_watch.forget = forget, .channel = channel, .machine = watch->selector->machine,
                                       .watch = watch, .for_places = for_places};
     watch->observer = &observer->of_watch;
     lock(channel);
     channel->references++;
     unlock(channel);
+    return true;
 }
 
 static void stand_by(rs_channel *channel, channel_observer *observer) {

@@ -28,6 +28,7 @@ typedef struct rs_channel rs_channel;
 /* Called in every child process, before anything there uses a channel. */
 void rs_channels_forked(void);
 
+/* NULL: there is no memory. */
 rs_channel *rs_channel_new(uint32_t capacity);
 /* Of one that was made with 0, and is not in use yet. */
 void rs_channel_set_capacity(rs_channel *channel, uint32_t capacity);
@@ -50,7 +51,7 @@ void rs_channel_refuse(rs_channel_waiter *waiter);
 /* Pushes fail from now on, and pops when all is gone. */
 void rs_channel_close(rs_channel *channel, struct rs_machine *here);
 
-/* Memory for one wait; for a strand the ticket is that of the park which follows. */
+/* Memory for one wait; for a strand the ticket is that of the park which follows. NULL: there is none. */
 rs_channel_waiter *rs_channel_waiter_new(struct rs_machine *machine, rs_id strand, uint64_t ticket);
 void rs_channel_waiter_free(rs_channel_waiter *waiter);
 
@@ -61,8 +62,9 @@ bool rs_channel_waiter_is_in_line(const rs_channel_waiter *waiter);
 void rs_channel_sleep(rs_channel_waiter *waiter, int64_t deadline_ns);
 void rs_channel_interrupt(rs_channel_waiter *waiter);
 
-/* For a watch of a selector, with which it goes. It becomes ready when there may be something, once it has looked in vain. */
-void rs_channel_observe(rs_channel *channel, rs_watch *watch, bool for_places);
+/* For a watch of a selector, with which it goes. It becomes ready when there may be something, once it has looked in vain. False:
+ * there is no memory, and the watch watches nothing. */
+bool rs_channel_observe(rs_channel *channel, rs_watch *watch, bool for_places);
 rs_channel_answer rs_channel_look(rs_watch_observer *of_watch, uint64_t *value);
 
 /* Each value that the channel keeps, with the lock held. */

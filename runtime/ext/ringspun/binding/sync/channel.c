@@ -11,7 +11,8 @@ static void channel_mark(void *data) { rs_channel_each(data, mark_value); }
 
 static void channel_free(void *data) { rs_channel_release(data); }
 
-static size_t channel_size(const void *data) { return rs_channel_bytes(data); }
+/* NULL: there was no memory for a channel. CRuby marks and frees no NULL (rb_data_free, gc_mark_children in gc.c). */
+static size_t channel_size(const void *data) { return data ? rs_channel_bytes(data) : 0; }
 
 /* Without write barriers (no RUBY_TYPED_WB_PROTECTED): every minor collection marks its values too. */
 static const rb_data_type_t channel_type = {
@@ -20,7 +21,13 @@ static const rb_data_type_t channel_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_FROZEN_SHAREABLE,
 };
 
-static VALUE channel_allocate(VALUE class) { return TypedData_Wrap_Struct(class, &channel_type, rs_channel_new(0)); }
+static VALUE channel_allocate(VALUE class) {
+    VALUE self = TypedData_Wrap_Struct(class, &channel_type, NULL);
+    rs_channel *channel = rs_channel_new(0);
+    if (RS_UNLIKELY(!channel)) rsb_fail_memory();
+    RTYPEDDATA_DATA(self) = channel;
+    return self;
+}
 
 static rs_channel *peek(VALUE self) {
     rs_channel *channel;
@@ -46,9 +53,13 @@ static rs_machine *engine_of(rsb_machine *machine) { return machine ? machine->e
 NORETURN(static void raise_closed(void));
 static void raise_closed(void) { rb_raise(rsb_eClosed, "the channel is closed; nothing can be pushed any more"); }
 
+static void check_memory(rs_channel_answer answer) {
+    if (RS_UNLIKELY(answer == RS_CHANNEL_NO_MEMORY)) rsb_fail_memory();
+}
+
 static void check_pushed(rs_channel_answer answer) {
     if (RS_UNLIKELY(answer == RS_CHANNEL_CLOSED)) raise_closed();
-    if (RS_UNLIKELY(answer == RS_CHANNEL_NO_MEMORY)) rsb_fail_memory();
+    check_memory(answer);
 }
 
 /* @param capacity [Integer] how many values fit, at least 1
@@ -81,6 +92,7 @@ typedef struct {
 
 static rs_channel_answer begin(wait_call *call, rs_id strand, uint64_t ticket) {
     call->waiter = rs_channel_waiter_new(engine_of(call->machine), strand, ticket);
+    if (RS_UNLIKELY(!call->waiter)) return RS_CHANNEL_NO_MEMORY;
     rs_channel_answer answer = call->pops ? rs_channel_pop(call->channel, engine_of(call->machine), &call->value, call->waiter)
                                           : rs_channel_push(call->channel, engine_of(call->machine), call->value, call->waiter);
     if (answer != RS_CHANNEL_WAITS) rs_channel_waiter_free(call->waiter);
@@ -208,6 +220,7 @@ static rs_channel_answer pop(VALUE self, int64_t deadline_ns, VALUE *value) {
     rs_channel_answer answer = rs_channel_pop(call.channel, engine_of(call.machine), &call.value, NULL);
     if (answer == RS_CHANNEL_WAITS) answer = wait_in_line(&call);
     RB_GC_GUARD(self);
+    check_memory(answer);
     *value = answer == RS_CHANNEL_DONE ? (VALUE)call.value : Qnil;
     return answer;
 }
