@@ -22,7 +22,8 @@ bool rs_accept_queue_fits(const rs_machine *machine, int fd) {
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead) {
     RS_CHECK(request->kind == RS_OP_ACCEPT && ahead > 0);
     RS_CHECK(rs_accept_queue_fits(machine, request->fd));
-    rs_accept_queue *queue = rs_alloc(sizeof(*queue));
+    rs_accept_queue *queue = rs_try_alloc(sizeof(*queue));
+    if (!queue) return NULL;
     *queue = (rs_accept_queue){.request = *request, .ahead = ahead,
                                .generation = rs_descriptor_generation(rs_descriptors_in(machine), request->fd)};
     rs_links_prepend(&rs_accept_queues_in(machine)->all, &queue->link);

@@ -17,6 +17,7 @@ typedef struct rs_accept_queue rs_accept_queue;
  * suspended in one and never go on keep theirs, so there is a limit. */
 bool rs_accept_queue_fits(const rs_machine *machine, int fd);
 
+/* NULL: there is no memory. */
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead);
 
 /* Where its strand waits; and of such a list, what is asked for. */

@@ -188,6 +188,7 @@ static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
     if (ahead == 0 || !rs_accept_queue_fits(machine->engine, a.fd)) return one_after_the_other((VALUE)&a);
     rs_request request = {.kind = RS_OP_ACCEPT, .fd = a.fd};
     a.queue = rs_accept_queue_open(machine->engine, &request, ahead);
+    if (RS_UNLIKELY(!a.queue)) rsb_fail_memory();
     return rb_ensure(as_they_come, (VALUE)&a, end_acceptor, (VALUE)&a);
 }
 
