@@ -36,7 +36,8 @@ void rs_metrics_each(const rs_machine *machine, rs_each_metric each, void *conte
 /* Memory for a machine that is not open; NULL: there is none. */
 rs_machine *rs_machine_new(void);
 
-/* Its root strand (index 0) is running; 0 or -errno: then rs_refusal_text may say more, and another backend may be tried. */
+/* Its root strand (index 0) is running; 0, RS_NO_MEMORY, or -errno: then rs_refusal_text may say more, and another backend may be
+ * tried. */
 int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options);
 
 /* It is open, or has been. Of one that is not, a driver asks this and rs_machine_bytes alone. */

@@ -98,13 +98,14 @@ static int open_descriptors(rs_machine *machine, epoll_state *state) {
 
 static int epoll_open(rs_machine *machine) {
     RS_CHECK(machine->backend_state == NULL);
-    epoll_state *state = rs_alloc(sizeof(*state));
-    int error = open_descriptors(machine, state);
+    epoll_state *state = rs_try_alloc(sizeof(*state));
+    if (!state) return RS_NO_MEMORY;
+    int error = rs_workers_open(machine, &state->workers) ? open_descriptors(machine, state) : RS_NO_MEMORY;
     if (error) {
+        rs_workers_free(&state->workers);
         free(state);
         return error;
     }
-    state->workers = rs_workers_new(machine);
     machine->backend_state = state;
     return 0;
 }

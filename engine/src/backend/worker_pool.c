@@ -53,7 +53,8 @@ static void set_up_lock(rs_worker_pool *pool) {
 
 rs_worker_pool *rs_worker_pool_new(rs_machine *machine, const rs_worker_rules *rules) {
     RS_CHECK(machine != NULL);
-    rs_worker_pool *pool = rs_alloc(sizeof(*pool));
+    rs_worker_pool *pool = rs_try_alloc(sizeof(*pool));
+    if (!pool) return NULL;
     pool->machine = machine;
     pool->rules = *rules;
     if (!rules->limit) pool->rules.limit = 1;

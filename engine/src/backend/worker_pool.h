@@ -28,6 +28,7 @@ typedef struct rs_worker_pool rs_worker_pool;
 /* by_zone: whether a look-up of that name would begin at once. */
 bool rs_worker_pool_has_place(rs_worker_pool *pool, const char *host);
 
+/* NULL: there is no memory. */
 rs_worker_pool *rs_worker_pool_new(rs_machine *machine, const rs_worker_rules *rules);
 
 /* Ends the threads. Those that are at a job that was left end with it, and without the machine: the job takes over what

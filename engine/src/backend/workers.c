@@ -6,12 +6,15 @@
 /* Many of these come together, and then none for long. */
 #define IDLE_NS 1000000000
 
-rs_workers rs_workers_new(rs_machine *machine) {
+bool rs_workers_open(rs_machine *machine, rs_workers *workers) {
     rs_worker_rules files = {.limit = machine->options.workers_max, .replaces_left = true, .idle_ns = RS_NEVER};
     rs_worker_rules opens = {.limit = RS_OPENS_MAX, .replaces_left = true, .idle_ns = IDLE_NS};
     rs_worker_rules names = {.limit = RS_LOOK_UPS_MAX, .by_zone = true, .idle_ns = IDLE_NS};
-    return (rs_workers){.files = rs_worker_pool_new(machine, &files), .opens = rs_worker_pool_new(machine, &opens),
-                        .names = rs_worker_pool_new(machine, &names)};
+    *workers = (rs_workers){.files = rs_worker_pool_new(machine, &files), .opens = rs_worker_pool_new(machine, &opens),
+                            .names = rs_worker_pool_new(machine, &names)};
+    if (RS_LIKELY(workers->files && workers->opens && workers->names)) return true;
+    rs_workers_free(workers);
+    return false;
 }
 
 static rs_worker_pool *pool_of(const rs_workers *workers, const rs_op *op) {
@@ -20,9 +23,11 @@ static rs_worker_pool *pool_of(const rs_workers *workers, const rs_op *op) {
 }
 
 void rs_workers_free(rs_workers *workers) {
-    rs_worker_pool_free(workers->files);
-    rs_worker_pool_free(workers->opens);
-    rs_worker_pool_free(workers->names);
+    rs_worker_pool *pools[] = {workers->files, workers->opens, workers->names};
+    for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]); i++) {
+        if (pools[i]) rs_worker_pool_free(pools[i]);
+    }
+    *workers = (rs_workers){0};
 }
 
 void rs_workers_leave(rs_workers *workers) {

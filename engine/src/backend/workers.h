@@ -16,7 +16,8 @@ typedef struct {
     rs_worker_pool *names;
 } rs_workers;
 
-rs_workers rs_workers_new(rs_machine *machine);
+/* False: there is no memory, and nothing to free. */
+bool rs_workers_open(rs_machine *machine, rs_workers *workers);
 void rs_workers_free(rs_workers *workers);
 void rs_workers_leave(rs_workers *workers);
 void rs_workers_forked(rs_workers *workers);

@@ -1,8 +1,6 @@
 /* open: how a machine starts, and is left or closed, with its parts. */
 #include "core/run.h"
 
-#include <errno.h>
-
 static bool start_root(rs_machine *machine) {
     rs_strand *root = rs_strand_take(&machine->strands);
     if (!root || !rs_reserve_timer(machine)) return false;
@@ -44,7 +42,7 @@ int rs_machine_start(rs_machine *machine) {
     rs_strands_init(&machine->strands, machine->options.strands_max);
     open_parts(machine);
     bool has_memory = (!machine->options.trace || rs_trace_open(&machine->trace)) && start_root(machine);
-    int error = has_memory ? machine->backend->open(machine) : -ENOMEM;
+    int error = has_memory ? machine->backend->open(machine) : RS_NO_MEMORY;
     if (error) {
         free_all(machine);
         return error;

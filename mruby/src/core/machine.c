@@ -67,8 +67,15 @@ static void drive(rsm_machine *machine) {
     machine->open = true;
 }
 
-void rsm_machine_open(mrb_state *mrb, rsm_machine *machine, const rs_backend *backend, const rs_options *options) {
+/* 0 or -errno. */
+static int try_to_open(mrb_state *mrb, rsm_machine *machine, const rs_backend *backend, const rs_options *options) {
     int error = rs_machine_open(machine->engine, backend, options);
+    if (error == RS_NO_MEMORY) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
+    return error;
+}
+
+void rsm_machine_open(mrb_state *mrb, rsm_machine *machine, const rs_backend *backend, const rs_options *options) {
+    int error = try_to_open(mrb, machine, backend, options);
     if (error) {
         mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "a machine on %s cannot be opened: %s %s", rs_backend_name(backend),
                    strerror(-error), rs_refusal_text(machine->engine));
@@ -91,7 +98,7 @@ static void open_engine(mrb_state *mrb, rsm_machine *machine) {
     const rs_options options = rs_default_options();
     if (name) {
         rsm_machine_open(mrb, machine, backend_of(mrb, name), &options);
-    } else if (rs_machine_open(machine->engine, &rs_backend_uring, &options) == 0) {
+    } else if (try_to_open(mrb, machine, &rs_backend_uring, &options) == 0) {
         drive(machine);
     } else {
         rsm_machine_open(mrb, machine, &rs_backend_epoll, &options);

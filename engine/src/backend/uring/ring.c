@@ -164,13 +164,12 @@ static int try_it(uring_ring *ring) {
 }
 
 int uring_ring_probe(uring_ring *ring, bool supported[URING_OP_LAST + 1]) {
-    uring_probe *answer = rs_alloc(sizeof(*answer));
-    int error = ring->system->enregister(ring->fd, URING_REGISTER_PROBE, answer, 256);
-    for (uint32_t i = 0; error == 0 && i < answer->ops_len && i <= URING_OP_LAST; i++) {
-        if (answer->ops[i].opcode > URING_OP_LAST) continue;
-        supported[answer->ops[i].opcode] = answer->ops[i].flags & URING_PROBE_SUPPORTED;
+    uring_probe answer = {0}; /* written to in this call alone */
+    int error = ring->system->enregister(ring->fd, URING_REGISTER_PROBE, &answer, 256);
+    for (uint32_t i = 0; error == 0 && i < answer.ops_len && i <= URING_OP_LAST; i++) {
+        if (answer.ops[i].opcode > URING_OP_LAST) continue;
+        supported[answer.ops[i].opcode] = answer.ops[i].flags & URING_PROBE_SUPPORTED;
     }
-    free(answer);
     return error;
 }
 

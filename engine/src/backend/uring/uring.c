@@ -91,32 +91,41 @@ static void close_ring(uring_state *state) {
     state->wake = -1;
 }
 
+static void free_state(uring_state *state) {
+    RS_CHECK(!state->is_open);
+    rs_workers_free(&state->workers);
+    free(state->backlog);
+    free(state);
+}
+
+static bool has_memory(rs_machine *machine, uring_state *state) {
+    state->backlog_capacity = BACKLOG_FIRST;
+    state->backlog = rs_try_alloc_uncleared(sizeof(uring_cqe) * BACKLOG_FIRST);
+    return state->backlog && rs_workers_open(machine, &state->workers);
+}
+
 static int uring_open(rs_machine *machine) {
     RS_CHECK(machine->backend_state == NULL);
-    uring_state *state = rs_alloc(sizeof(*state));
-    memset(state, 0, sizeof(*state));
-    int error = open_ring(machine, state);
+    uring_state *state = rs_try_alloc(sizeof(*state));
+    if (!state) return RS_NO_MEMORY;
+    int error = has_memory(machine, state) ? open_ring(machine, state) : RS_NO_MEMORY;
     if (error) {
-        free(state);
+        free_state(state);
         return error;
     }
-    state->workers = rs_workers_new(machine);
-    state->backlog_capacity = BACKLOG_FIRST;
-    state->backlog = rs_alloc(sizeof(uring_cqe) * BACKLOG_FIRST);
     machine->backend_state = state;
     return 0;
 }
 
 static void uring_close(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
-    rs_workers_free(&state->workers);
+    rs_workers_free(&state->workers); /* they wake this machine */
     close_ring(state);
     uring_pool_free(state->pool);
-    free(state->backlog);
     rs_op_line_free(&state->line);
     rs_op_line_free(&state->next_on_side);
     rs_op_line_free(&state->missed);
-    free(state);
+    free_state(state);
     machine->backend_state = NULL;
 }
 

@@ -34,14 +34,16 @@ static void note_reason(rsb_machine *machine, const char *reason, const char *de
 }
 
 void rsb_fail_to_open(rsb_machine *machine, int error, const char *what) {
+    if (error == RS_NO_MEMORY) rsb_fail_memory();
     const char *why = rs_refusal_text(machine->engine);
     rb_syserr_fail_str(-error, *why ? rb_sprintf("%s: %s", what, why) : rb_str_new_cstr(what));
 }
 
-/* If io_uring cannot be opened, for whatever reason, epoll is taken. */
+/* If the kernel gives no io_uring, for whatever reason, epoll is taken. */
 static int open_best(rsb_machine *machine, const rs_options *options) {
     note_reason(machine, "the best that opens", "");
-    if (rs_machine_open(machine->engine, &rs_backend_uring, options) == 0) return 0;
+    int error = rs_machine_open(machine->engine, &rs_backend_uring, options);
+    if (error == 0 || error == RS_NO_MEMORY) return error;
     note_reason(machine, "no io_uring: ", rs_refusal_text(machine->engine));
     return rs_machine_open(machine->engine, &rs_backend_epoll, options);
 }
@@ -54,7 +56,7 @@ static void open_engine(rsb_machine *machine, const rs_backend *backend, const r
     } else {
         error = open_best(machine, options);
     }
-    if (error && backend == &rs_backend_uring) {
+    if (error && error != RS_NO_MEMORY && backend == &rs_backend_uring) {
         rb_raise(rsb_eUnsupported, "no io_uring: %s; leave backend: out, and Ringspun takes epoll", rs_refusal_text(machine->engine));
     }
     if (error) rsb_fail_to_open(machine, error, "no machine");
