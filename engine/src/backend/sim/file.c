@@ -45,8 +45,11 @@ static sim_file *find(const sim_world *world, const char *path) {
 static sim_file *create(sim_world *world, const char *path) {
     RS_CHECK(!find(world, path));
     char *name = rs_try_alloc(strlen(path) + 1);
-    if (!name) return NULL;
-    sim_file *file = rs_alloc(sizeof(*file));
+    sim_file *file = name ? rs_try_alloc(sizeof(*file)) : NULL;
+    if (!file) {
+        free(name);
+        return NULL;
+    }
     file->path = strcpy(name, path);
     file->next = world->files;
     world->files = file;
@@ -62,10 +65,14 @@ int64_t sim_file_open(sim_world *world, const rs_request *request) {
     if (!file && (!(flags & O_CREAT) || *path == '\0')) return -ENOENT;
     if (flags & O_DIRECTORY) return file ? -ENOTDIR : -ENOENT;
     if (world->open >= SIM_DESCRIPTORS_MAX) return -EMFILE;
-    if (!file) file = create(world, path);
-    if (!file) return -ENOMEM;
+    sim_object *object = sim_world_reserve(world, 1) ? sim_world_new_object(SIM_FILE, NULL) : NULL;
+    if (object && !file) file = create(world, path);
+    if (!file || !object) {
+        if (object) sim_object_release(world, object);
+        return -ENOMEM;
+    }
     if ((flags & O_TRUNC) && (flags & O_ACCMODE) != O_RDONLY) file->size = 0;
-    sim_object *object = sim_world_new_object(SIM_FILE, gone);
+    object->gone = gone;
     object->file = file;
     file->opened++;
     object->open_flags = flags;

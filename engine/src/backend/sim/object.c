@@ -6,7 +6,8 @@
 
 sim_object *sim_world_new_object(sim_object_kind kind, sim_object_gone gone) {
     RS_CHECK(kind <= SIM_FILE);
-    sim_object *object = rs_alloc(sizeof(*object));
+    sim_object *object = rs_try_alloc(sizeof(*object));
+    if (!object) return NULL;
     object->kind = (uint8_t)kind;
     object->refs = 1;
     object->gone = gone;
@@ -62,18 +63,24 @@ sim_object *sim_world_find(const sim_world *world, int fd) {
     return world->table[fd - SIM_DESCRIPTOR_FIRST];
 }
 
+bool sim_world_reserve(sim_world *world, uint32_t count) {
+    RS_CHECK(world->open + count <= SIM_DESCRIPTORS_MAX);
+    if (world->table_len + count <= world->table_capacity) return true;
+    uint32_t capacity = world->table_capacity ? world->table_capacity * 2 : 16;
+    sim_object **table = rs_try_realloc(world->table, sizeof(sim_object *) * capacity);
+    if (!table) return false;
+    world->table = table;
+    world->table_capacity = capacity;
+    return true;
+}
+
 int64_t sim_world_install(sim_world *world, sim_object *object) {
     RS_ASSERT(object != NULL && world->open < SIM_DESCRIPTORS_MAX);
     uint32_t slot = world->lowest_free;
     while (slot < world->table_len && world->table[slot]) slot++;
-    if (slot == world->table_len) {
-        if (world->table_len == world->table_capacity) {
-            world->table_capacity = world->table_capacity ? world->table_capacity * 2 : 16;
-            world->table = rs_realloc(world->table, sizeof(sim_object *) * world->table_capacity);
-        }
-        world->table_len++;
-    }
-    RS_CHECK(slot < world->table_capacity && object->refs > 0);
+    if (slot == world->table_len) world->table_len++;
+    RS_ASSERT(slot < world->table_capacity);
+    RS_CHECK(object->refs > 0);
     world->table[slot] = object;
     world->lowest_free = slot + 1;
     world->open++;

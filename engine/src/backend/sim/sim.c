@@ -187,7 +187,8 @@ _Static_assert(sizeof(sim_life *) <= sizeof(((rs_op *)0)->of_backend), "a pointe
 
 static sim_life *new_life(sim_state *state, rs_op *op) {
     RS_CHECK(*sim_of(op) == NULL);
-    sim_life *life = rs_alloc(sizeof(*life));
+    sim_life *life = rs_try_alloc(sizeof(*life));
+    if (!life) return NULL;
     rs_timer_init(&life->timer, RS_TIMER_PARK);
     life->op = op;
     life->object = sim_world_find(&state->world, op->request.fd);
@@ -350,7 +351,8 @@ static void let_poll_settle(rs_machine *machine) {
 
 static int sim_open(rs_machine *machine) {
     RS_CHECK(machine->backend_state == NULL);
-    sim_state *state = rs_alloc(sizeof(*state));
+    sim_state *state = rs_try_alloc(sizeof(*state));
+    if (!state) return RS_NO_MEMORY;
     const rs_sim_faults *faults = machine->options.faults;
     state->faults = faults ? *faults : rs_sim_faults_default();
     state->now_ns = CLOCK_START_NS;
@@ -406,7 +408,12 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
         settle(machine);
         return;
     }
-    sim_life *life = new_life(state, op);
+    /* Each life may have an event. */
+    sim_life *life = rs_timers_reserve(&state->events, machine->in_flight) ? new_life(state, op) : NULL;
+    if (!life) {
+        rs_op_complete(machine, op, RS_NO_MEMORY);
+        return;
+    }
     uint64_t subject = rs_op_id(op);
     if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) {
         op->offloaded = strikes(machine, faults->offload, FAULT_OFFLOAD, subject);

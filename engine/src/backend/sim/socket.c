@@ -142,6 +142,7 @@ int64_t sim_socket_connect(sim_world *world, sim_object *socket, const rs_reques
     }
     set_connecting(world, socket, false);
     sim_object *other = sim_world_new_object(SIM_SOCKET, gone);
+    if (!other) return -ENOMEM;
     other->family = socket->family;
     join(socket, other);
     queue(listener, other);
@@ -156,6 +157,7 @@ int64_t sim_socket_accept(sim_world *world, sim_object *listener) {
     if (listener->pending_len == 0) return -EAGAIN;
     RS_CHECK(listener->pending_first != NULL && !listener->peer);
     if (world->open >= SIM_DESCRIPTORS_MAX) return -EMFILE;
+    if (!sim_world_reserve(world, 1)) return -ENOMEM;
     int64_t fd = sim_world_install(world, dequeue(listener));
     retry_connects(world);
     return fd;
@@ -166,7 +168,8 @@ static int64_t new_socket(sim_world *world, const rs_request *request) {
     /* SOCK_NONBLOCK and SOCK_CLOEXEC are in there too. */
     if ((request->socket.type & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
     if (world->open >= SIM_DESCRIPTORS_MAX) return -EMFILE;
-    sim_object *socket = sim_world_new_object(SIM_SOCKET, gone);
+    sim_object *socket = sim_world_reserve(world, 1) ? sim_world_new_object(SIM_SOCKET, gone) : NULL;
+    if (!socket) return -ENOMEM;
     socket->family = request->socket.family;
     return sim_world_install(world, socket);
 }
@@ -175,9 +178,12 @@ static int64_t new_pair(sim_world *world, const rs_request *request) {
     RS_CHECK(request->socket.pair != NULL);
     if ((request->socket.type & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
     if (world->open + 2 > SIM_DESCRIPTORS_MAX) return -EMFILE;
+    if (!sim_world_reserve(world, 2)) return -ENOMEM;
     sim_object *sockets[2];
     for (int i = 0; i < 2; i++) {
         sockets[i] = sim_world_new_object(SIM_SOCKET, gone);
+        if (!sockets[i] && i == 1) sim_object_release(world, sockets[0]);
+        if (!sockets[i]) return -ENOMEM;
         sockets[i]->family = request->socket.family;
     }
     join(sockets[0], sockets[1]);
@@ -190,7 +196,8 @@ static int64_t bind_to(sim_world *world, sim_object *socket, const rs_request *r
     RS_CHECK(socket->kind == SIM_SOCKET);
     if (socket->address || socket->state != SIM_FRESH) return -EINVAL;
     const rs_socket_address *asked = &request->address;
-    void *address = rs_alloc(asked->len ? asked->len : 1);
+    void *address = rs_try_alloc(asked->len ? asked->len : 1);
+    if (!address) return -ENOMEM;
     memcpy(address, asked->bytes, asked->len);
     if (!choose_port(world, address, asked->len) || bound_to(world, address, asked->len)) {
         free(address);

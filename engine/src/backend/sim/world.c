@@ -21,8 +21,13 @@ void sim_world_free(sim_world *world) {
 static int64_t new_pipe(sim_world *world, const rs_request *request) {
     RS_CHECK(request->pipe.pair != NULL);
     if (world->open + 2 > SIM_DESCRIPTORS_MAX) return -EMFILE;
+    if (!sim_world_reserve(world, 2)) return -ENOMEM;
     sim_object *reader = sim_world_new_object(SIM_PIPE_READER, NULL);
-    sim_object *writer = sim_world_new_object(SIM_PIPE_WRITER, NULL);
+    sim_object *writer = reader ? sim_world_new_object(SIM_PIPE_WRITER, NULL) : NULL;
+    if (!writer) {
+        if (reader) sim_object_release(world, reader);
+        return -ENOMEM;
+    }
     reader->peer = writer;
     writer->peer = reader;
     int *pair = request->pipe.pair;
@@ -38,12 +43,14 @@ static uint32_t stream_room(const sim_stream *stream) {
     return SIM_STREAM_CAPACITY - stream->len;
 }
 
-static void stream_grow(sim_stream *stream, uint32_t len) {
+/* False: there is no memory for so many bytes in all. */
+static bool stream_reserve(sim_stream *stream, uint32_t len) {
     RS_ASSERT(len <= SIM_STREAM_CAPACITY);
-    if (len <= stream->capacity) return;
+    if (len <= stream->capacity) return true;
     uint32_t capacity = stream->capacity ? stream->capacity : 256;
     while (capacity < len) capacity *= 2;
-    uint8_t *bytes = rs_alloc(capacity);
+    uint8_t *bytes = rs_try_alloc_uncleared(capacity);
+    if (!bytes) return false;
     uint32_t first = stream->capacity - stream->start;
     if (first > stream->len) first = stream->len;
     if (stream->len > 0) {
@@ -54,13 +61,13 @@ static void stream_grow(sim_stream *stream, uint32_t len) {
     stream->bytes = bytes;
     stream->start = 0;
     stream->capacity = capacity;
+    return true;
 }
 
 static void stream_put(sim_stream *stream, const uint8_t *bytes, uint32_t len) {
     RS_ASSERT(len <= stream_room(stream) && !stream->ended);
     if (len == 0) return;
-    stream_grow(stream, stream->len + len);
-    RS_CHECK(stream->start < stream->capacity && stream->len + len <= stream->capacity);
+    RS_ASSERT(stream->start < stream->capacity && stream->len + len <= stream->capacity);
     uint32_t end = (stream->start + stream->len) % stream->capacity;
     uint32_t first = stream->capacity - end < len ? stream->capacity - end : len;
     memcpy(stream->bytes + end, bytes, first);
@@ -166,6 +173,7 @@ static int64_t write_stream(sim_world *world, sim_object *object, const transfer
     bool whole = object->kind == SIM_PIPE_WRITER && t->bytes <= SIM_PIPE_ATOMIC;
     if (room == 0 || (whole && room < t->bytes)) return -EAGAIN;
     uint32_t total = room < t->bytes ? room : (uint32_t)t->bytes;
+    if (!stream_reserve(&peer->in, peer->in.len + total)) return -ENOMEM;
     uint32_t done = 0;
     for (uint64_t i = 0; i < t->count && done < total; i++) {
         uint64_t part = t->parts[i].iov_len;
@@ -273,6 +281,8 @@ static int64_t move_bytes(sim_world *world, sim_object *from, const rs_request *
     if (room < 0) return room;
     uint64_t len = request->splice.len < limit ? request->splice.len : limit;
     if (len > (uint64_t)room) len = (uint64_t)room;
+    /* What is taken out of the one has a place in the other. */
+    if (to->kind != SIM_FILE && !stream_reserve(&to->peer->in, to->peer->in.len + (uint32_t)len)) return -ENOMEM;
     void *bytes = rs_try_alloc(len);
     if (!bytes) return -ENOMEM;
     part.transfer = (rs_transfer){.address = bytes, .len = len, .offset = -1};
