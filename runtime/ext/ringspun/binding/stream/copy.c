@@ -149,23 +149,6 @@ static VALUE give_back(VALUE argument) {
     return Qnil;
 }
 
-static VALUE make_pipe(VALUE argument) {
-    copier *c = (copier *)argument;
-    rs_request request = {.kind = RS_OP_PIPE, .fd = -1};
-    VALUE pair = rsb_make_pair(c->machine, &request, &request.pipe.pair, "copy_to");
-    bool simulated = rs_is_simulated(c->machine->engine);
-    if (!simulated) c->ends = rs_alloc(sizeof(rsb_unshared) * 2);
-    for (int i = 0; i < 2; i++) {
-        c->pipe[i] = RARRAY_AREF(pair, i);
-        if (!simulated) rsb_unshare(&c->ends[i], FIX2INT(c->pipe[i]));
-    }
-    if (!simulated) fcntl(FIX2INT(c->pipe[0]), F_SETPIPE_SZ, PIPE_SIZE);
-    return Qtrue;
-}
-
-/* A sandbox forbids a pipe, or no descriptor is left. */
-static VALUE no_pipe(VALUE unused, VALUE error) { return Qfalse; }
-
 static VALUE close_pipe(VALUE argument) {
     copier *c = (copier *)argument;
     for (int i = 0; i < 2; i++) {
@@ -178,6 +161,26 @@ static VALUE close_pipe(VALUE argument) {
     free(c->ends);
     return Qnil;
 }
+
+/* False: there is no memory for what a pipe needs. */
+static VALUE make_pipe(VALUE argument) {
+    copier *c = (copier *)argument;
+    rs_request request = {.kind = RS_OP_PIPE, .fd = -1};
+    VALUE pair = rsb_make_pair(c->machine, &request, &request.pipe.pair, "copy_to");
+    for (int i = 0; i < 2; i++) c->pipe[i] = RARRAY_AREF(pair, i);
+    if (rs_is_simulated(c->machine->engine)) return Qtrue;
+    c->ends = rs_try_alloc(sizeof(rsb_unshared) * 2);
+    if (!c->ends) {
+        close_pipe(argument);
+        return Qfalse;
+    }
+    for (int i = 0; i < 2; i++) rsb_unshare(&c->ends[i], FIX2INT(c->pipe[i]));
+    fcntl(FIX2INT(c->pipe[0]), F_SETPIPE_SZ, PIPE_SIZE);
+    return Qtrue;
+}
+
+/* A sandbox forbids a pipe, or no descriptor is left. */
+static VALUE no_pipe(VALUE unused, VALUE error) { return Qfalse; }
 
 static VALUE end_copy(VALUE argument) {
     copier *c = (copier *)argument;
