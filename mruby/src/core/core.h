@@ -23,6 +23,9 @@ static inline rs_scope *rsm_run_scope(rsm_machine *machine) {
     return run ? run : rs_strand_own(rs_root(machine->engine));
 }
 
+/* The engine has made no strand: there are as many as there may be, or no memory for one. */
+mrb_noreturn void rsm_fail_strand_limit(mrb_state *mrb, const rsm_machine *machine);
+
 /* Whether the running method was given nothing. Callers that hand on what they were given may say so with empty ones. */
 static inline bool rsm_is_plain(mrb_state *mrb) { return mrb_get_argc(mrb) == 0 && mrb->c->ci->nk == 0; }
 

@@ -15,6 +15,12 @@ static rs_strand *find(const rsm_machine *machine, const rsm_strand *strand) {
 
 /* --- beginning --- */
 
+void rsm_fail_strand_limit(mrb_state *mrb, const rsm_machine *machine) {
+    bool full = rs_strands_live(rs_strands_of(machine->engine)) >= rs_options_of(machine->engine)->strands_max;
+    if (!full) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
+    mrb_raise(mrb, rsm_class(mrb, "LimitError"), "no room for one more strand");
+}
+
 /* A strand that runs the block in that scope, NULL: in the run's; its handle. */
 static mrb_value spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_value block) {
     rsm_reserve_kept(mrb, machine);
@@ -22,7 +28,7 @@ static mrb_value spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mr
     struct RData *data = mrb_data_object_alloc(mrb, machine->strand_class, strand, &strand_type);
     mrb_value handle = mrb_obj_value(data);
     rs_strand *engine = rs_spawn(machine->engine, scope ? &scope->engine : rsm_run_scope(machine), strand);
-    if (!engine) mrb_raise(mrb, rsm_class(mrb, "LimitError"), "no room for one more strand");
+    if (!engine) rsm_fail_strand_limit(mrb, machine);
     rsm_strand_named(machine, strand, rs_strand_id(engine));
     strand->scope = scope;
     if (scope) scope->children++;

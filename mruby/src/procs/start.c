@@ -61,7 +61,7 @@ static void free_spare(mrb_state *mrb, rsm_machine *machine) {
 
 static mrb_noreturn void no_room(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
     spare(machine, strand);
-    mrb_raise(mrb, rsm_class(mrb, "LimitError"), "no room for one more strand");
+    rsm_fail_strand_limit(mrb, machine);
 }
 
 /* --- beginning --- */
