@@ -174,7 +174,7 @@ program_report program_run(uint64_t seed, bool verbose) {
     program.verbose = verbose;
     program.untidy = seed % 5 == 0;
     program.faults = draw_faults(&program);
-    program.workers = rs_alloc(sizeof(worker) * WORKERS_MAX);
+    program.workers = calloc(1, sizeof(worker) * WORKERS_MAX);
     rs_options options = rs_default_options();
     options.seed = seed;
     options.trace = true;
@@ -186,6 +186,7 @@ program_report program_run(uint64_t seed, bool verbose) {
     program.start_ns = rs_now(machine);
     bool short_life = next_random(&program.random) % 4 == 0;
     int64_t end_ns = rs_now(machine) + (int64_t)(next_random(&program.random) % (uint64_t)(100 * MS));
+    RS_ASSERT(rs_reserve_timer(machine));
     rs_scope_open(machine, &program.arena, short_life ? end_ns : RS_NEVER, false);
     spawn_all(&program);
     run(&program);

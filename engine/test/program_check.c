@@ -95,7 +95,7 @@ uint8_t *buffer_take(worker *self, uint64_t len) {
         free(self->buffer);
     }
     self->buffer_len = len;
-    self->buffer = rs_alloc(len);
+    self->buffer = calloc(1, len);
     return self->buffer;
 }
 
@@ -108,6 +108,7 @@ uint8_t stream_byte(uint64_t at) { return (uint8_t)(at * 31 + at / 251); }
 void enclose(worker *self) {
     if (!chance(self, 30)) return;
     rs_machine *machine = self->program->driver.machine;
+    RS_ASSERT(rs_reserve_timer(machine));
     rs_scope_open(machine, &self->scopes[self->depth++], draw_deadline(self, 50, 30 * MS), chance(self, 10));
 }
 
@@ -118,7 +119,10 @@ void unclose(worker *self) {
 void clean_begin(worker *self) {
     self->ending = true;
     self->shield_cleaning = chance(self, 50);
-    if (self->shield_cleaning) rs_scope_open(self->program->driver.machine, &self->cleaning, RS_NEVER, true);
+    if (!self->shield_cleaning) return;
+    rs_machine *machine = self->program->driver.machine;
+    RS_ASSERT(rs_reserve_timer(machine));
+    rs_scope_open(machine, &self->cleaning, RS_NEVER, true);
 }
 
 void clean_end(worker *self) {

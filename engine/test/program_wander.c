@@ -6,6 +6,7 @@ static rs_scope *innermost(worker *self) { return &self->scopes[self->depth - 1]
 
 static void open_scope(worker *self) {
     if (self->depth == SCOPES_MAX) return;
+    RS_ASSERT(rs_reserve_timer(machine_of(self)));
     rs_scope_open(machine_of(self), &self->scopes[self->depth++], draw_deadline(self, 40, 20 * MS), chance(self, 15));
     program_say(self, "opens scope", self->depth);
 }

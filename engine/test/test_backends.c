@@ -14,7 +14,7 @@
 static uint8_t pattern(uint64_t at) { return (uint8_t)(at * 31 + at / 251); }
 
 static uint8_t *patterned(uint64_t len) {
-    uint8_t *bytes = rs_alloc(len);
+    uint8_t *bytes = calloc(1, len);
     for (uint64_t i = 0; i < len; i++) bytes[i] = pattern(i);
     return bytes;
 }
@@ -109,7 +109,7 @@ OVER_BACKENDS(all_of_it_goes_through_in_order) {
     scene_ask(&d, request_socketpair(pairs[1]));
     uint8_t *sent = patterned(BIG);
     for (int i = 0; i < 2; i++) {
-        uint8_t *got = rs_alloc(BIG);
+        uint8_t *got = calloc(1, BIG);
         caller reader = {0}, writer = {0};
         rs_request read = request_read(pairs[i][0], got, BIG), write = request_write(pairs[i][1], sent, BIG);
         read.options = write.options = RS_REQUEST_ALL;
@@ -132,7 +132,7 @@ OVER_BACKENDS(all_of_a_vector_goes_through_in_order) {
     subject_open(&d, subject);
     scene_ask(&d, request_pipe(pairs[0]));
     scene_ask(&d, request_socketpair(pairs[1]));
-    uint8_t *sent = patterned(BIG), *got = rs_alloc(BIG);
+    uint8_t *sent = patterned(BIG), *got = calloc(1, BIG);
     for (int i = 0; i < 2; i++) {
         caller reader = {0}, writer = {0};
         struct iovec in[3] = {{got, 1}, {got + 1, BIG / 3}, {got + 1 + BIG / 3, BIG - 1 - BIG / 3}};
@@ -230,7 +230,7 @@ OVER_BACKENDS(a_reader_and_a_writer_wait_on_one_socket) {
     int pair[2];
     char byte = 0;
     uint8_t *bytes = patterned(BIG);
-    uint8_t *sink = rs_alloc(4 * BIG);
+    uint8_t *sink = calloc(1, 4 * BIG);
     subject_open(&d, subject);
     scene_ask(&d, request_socketpair(pair));
     int64_t filled = fill(&d, pair[0], bytes);

@@ -178,7 +178,7 @@ static uint64_t size_of(driver *d, int fd) {
 }
 
 static uint8_t *numbered(uint64_t len) {
-    uint8_t *bytes = rs_alloc(len);
+    uint8_t *bytes = calloc(1, len);
     for (uint64_t i = 0; i < len; i++) bytes[i] = (uint8_t)(i * 13 + i / 255);
     return bytes;
 }
@@ -187,7 +187,7 @@ OVER_BACKENDS(files) {
     driver d;
     const char *folder = subject_folder();
     const char *path = subject_path(folder, "file");
-    uint8_t *sent = numbered(BIG), *got = rs_alloc(BIG);
+    uint8_t *sent = numbered(BIG), *got = calloc(1, BIG);
     subject_open(&d, subject);
     CHECK_EQUAL(-ENOENT, scene_ask(&d, request_open(path, O_RDONLY)));
     int fd = (int)scene_ask(&d, request_open(path, O_RDWR | O_CREAT | O_EXCL));
@@ -242,8 +242,8 @@ OVER_BACKENDS(many_strands_use_files_at_once) {
     const char *folder = subject_folder();
     const char *path = subject_path(folder, "file");
     uint8_t *sent = numbered(PIECE);
-    uint8_t *got = rs_alloc((uint64_t)COUNT * PIECE);
-    caller *callers = rs_alloc(sizeof(caller) * COUNT);
+    uint8_t *got = calloc(1, (uint64_t)COUNT * PIECE);
+    caller *callers = calloc(1, sizeof(caller) * COUNT);
     subject_open(&d, subject);
     int fd = (int)scene_ask(&d, request_open(path, O_RDWR | O_CREAT));
     for (int i = 0; i < COUNT; i++) {
@@ -299,8 +299,8 @@ static void sleeper_step(task *task) {
 OVER_BACKENDS(five_thousand_sleepers) {
     enum { COUNT = 5000 };
     driver d;
-    sleeper *sleepers = rs_alloc(sizeof(sleeper) * COUNT);
-    int64_t *due_in_order = rs_alloc(sizeof(int64_t) * COUNT);
+    sleeper *sleepers = calloc(1, sizeof(sleeper) * COUNT);
+    int64_t *due_in_order = calloc(1, sizeof(int64_t) * COUNT);
     subject_open(&d, subject);
     woken_sleepers = 0;
     for (int i = 0; i < COUNT; i++) {
@@ -328,9 +328,9 @@ OVER_BACKENDS(many_ops_in_flight) {
     enum { PAIRS = 50 };
     const int count = PAIRS * (getenv("TEST_LONG") ? 2000 : 200);
     driver d;
-    caller *readers = rs_alloc(sizeof(caller) * (uint64_t)count);
-    uint8_t *bytes = rs_alloc((uint64_t)count);
-    int (*pairs)[2] = rs_alloc(sizeof(int[2]) * PAIRS);
+    caller *readers = calloc(1, sizeof(caller) * (uint64_t)count);
+    uint8_t *bytes = calloc(1, (uint64_t)count);
+    int (*pairs)[2] = calloc(1, sizeof(int[2]) * PAIRS);
     subject_open(&d, subject);
     for (int i = 0; i < PAIRS; i++) CHECK_EQUAL(0, scene_ask(&d, request_pipe(pairs[i])));
     for (int i = 0; i < count; i++) {
@@ -339,8 +339,8 @@ OVER_BACKENDS(many_ops_in_flight) {
     driver_park_root(&d);
     while (d.machine->in_flight < (uint64_t)count) driver_step(&d);
     driver_unpark_root(&d);
-    caller *writers = rs_alloc(sizeof(caller) * PAIRS);
-    closer *closers = rs_alloc(sizeof(closer) * PAIRS);
+    caller *writers = calloc(1, sizeof(caller) * PAIRS);
+    closer *closers = calloc(1, sizeof(closer) * PAIRS);
     for (int i = 0; i < PAIRS; i++) {
         scene_call(&d, &writers[i], request_write(pairs[i][1], "0123456789", 10), 0, 0);
     }
@@ -415,7 +415,7 @@ typedef struct {
 static void *send_all(void *argument) {
     sender *self = argument;
     for (int i = 0; i < MESSAGES; i++) {
-        rs_message *message = rs_alloc(sizeof(*message));
+        rs_message *message = calloc(1, sizeof(*message));
         *message = (rs_message){.kind = RS_MESSAGE_USER, .name = (uint64_t)self->number, .value = i};
         rs_send(self->machine, message);
         /* Long enough for the machine to fall asleep now and then. */
@@ -455,7 +455,7 @@ OVER_BACKENDS(a_message_before_the_sleep_ends_it) {
     subject_open(&d, subject);
     int64_t start_ns = rs_now(d.machine);
     driver_park_root(&d);
-    rs_send(d.machine, rs_alloc(sizeof(rs_message)));
+    rs_send(d.machine, calloc(1, sizeof(rs_message)));
     rs_sleep(d.machine, start_ns + 2 * SECOND);
     CHECK(rs_now(d.machine) < start_ns + SECOND);
     rs_message *message = rs_inbox_take(&d.machine->inbox);

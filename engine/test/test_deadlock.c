@@ -4,6 +4,8 @@
 #include "by_hand.h"
 #include "ringspun/core/deadlock.h"
 
+#include <stdlib.h>
+
 static uint32_t times_told;
 static bool others_are_there;
 
@@ -221,7 +223,7 @@ TEST(while_others_may_wake_somebody_nobody_is_told) {
 TEST(what_the_last_of_the_others_has_left_is_looked_at_before_anybody_is_told) {
     begin_told(0);
     check_deadlock();
-    rs_message *message = rs_alloc(sizeof(*message));
+    rs_message *message = calloc(1, sizeof(*message));
     *message = (rs_message){.kind = RS_MESSAGE_NUDGE, .name = machine->root, .payload = rs_root(machine)->ticket};
     rs_send(machine, message);
     CHECK(rs_break_deadlock(machine));

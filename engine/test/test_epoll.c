@@ -338,7 +338,7 @@ TEST(a_large_write_lets_others_run) {
     open_machine(&d);
     CHECK(pipe(pipe_pair) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, socket_pair) == 0);
     fcntl(pipe_pair[1], F_SETFL, O_NONBLOCK);
-    uint8_t *large = rs_alloc(LARGE);
+    uint8_t *large = calloc(1, LARGE);
     int *pairs[2] = {pipe_pair, socket_pair};
     for (int i = 0; i < 2; i++) {
         pthread_t thread;

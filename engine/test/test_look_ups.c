@@ -54,7 +54,7 @@ static void open_machine(driver *d, const subject *subject) {
 }
 
 static rs_request request_look_up(const char *form, int number) {
-    rs_lookup *lookup = rs_alloc(sizeof(*lookup));
+    rs_lookup *lookup = calloc(1, sizeof(*lookup));
     snprintf(lookup->host, sizeof(lookup->host), form, number);
     return (rs_request){.kind = RS_OP_RESOLVE, .fd = -1, .owned = lookup, .resolve.lookup = lookup};
 }

@@ -4,6 +4,7 @@
 
 #include "ringspun/flow/write_queue.h"
 #include "ringspun/flow/branches.h"
+#include "flow/accept_queues.h"
 #include "flow/channels.h"
 #include "backend/op_line.h"
 #include "subjects.h"
@@ -40,7 +41,10 @@ static void spawn(driver *d, asker *asker, rs_request request) {
     driver_spawn(d, NULL, &asker->task, ask_step);
 }
 
-static bool was_refused(const asker *asker) { return asker->wake == RS_WAKE_NO_MEMORY || asker->result == RS_NO_MEMORY; }
+/* The simulated kernel is refused memory as well. */
+static bool was_refused(const asker *asker) {
+    return asker->wake == RS_WAKE_NO_MEMORY || asker->result == RS_NO_MEMORY || asker->result == -ENOMEM;
+}
 
 static rs_request read_into_any(int fd) {
     return (rs_request){.kind = RS_OP_READ, .fd = fd, .options = RS_REQUEST_ANY_BUFFER,
@@ -175,7 +179,7 @@ OVER_BACKENDS(a_machine_for_which_there_is_no_memory) {
     size_t bytes = rs_machine_bytes(machine);
     for (int64_t tries = 0; tries < 3; tries++) { /* the ring of its trace, the root strand, its timer */
         rs_tries_left = tries;
-        CHECK_EQUAL(-ENOMEM, rs_machine_open(machine, subject->backend, &options));
+        CHECK_EQUAL(RS_NO_MEMORY, rs_machine_open(machine, subject->backend, &options));
         CHECK(!rs_machine_was_opened(machine));
         CHECK_EQUAL(bytes, rs_machine_bytes(machine));
     }
@@ -236,6 +240,21 @@ TEST(a_channel_without_memory) {
         CHECK_EQUAL(i, value);
     }
     rs_channel_release(channel);
+}
+
+OVER(an_accept_queue_for_which_there_is_no_memory, is_uring) {
+    driver d;
+    subject_open(&d, subject);
+    rs_request request = {.kind = RS_OP_ACCEPT, .fd = (int)scene_ask(&d, request_socket())};
+    rs_tries_left = 0;
+    CHECK(rs_accept_queue_open(d.machine, &request, 1) == NULL);
+    rs_tries_left = -1;
+    CHECK_EQUAL(0, rs_accept_queues_in(d.machine)->len);
+    rs_accept_queue *queue = rs_accept_queue_open(d.machine, &request, 1);
+    CHECK(queue != NULL);
+    rs_accept_queue_close(d.machine, queue);
+    close_all(&d, &request.fd, 1);
+    CHECK_EQUAL(0, scene_end(&d));
 }
 
 TEST(channels_and_who_waits_there_for_which_there_is_no_memory) {

@@ -63,6 +63,7 @@ TEST(timers_agree_with_a_naive_model) {
         switch (draw(4)) {
         case 0: case 1:
             set += !rs_timer_is_set(one);
+            RS_ASSERT(rs_timers_reserve(&timers, set));
             rs_timer_set(&timers, one, (int64_t)draw(300));
             break;
         case 2:
@@ -90,6 +91,7 @@ TEST(a_timer_for_never_is_not_set) {
     rs_timers timers = {0};
     rs_timer timer;
     rs_timer_init(&timer, RS_TIMER_SCOPE);
+    RS_ASSERT(rs_timers_reserve(&timers, 1));
     rs_timer_set(&timers, &timer, 5);
     rs_timer_set(&timers, &timer, RS_NEVER);
     CHECK(!rs_timer_is_set(&timer));
@@ -400,7 +402,7 @@ static rs_inbox inbox;
 
 static void *push_all(void *argument) {
     for (int64_t i = 0; i < MESSAGES; i++) {
-        rs_message *message = rs_alloc(sizeof(*message));
+        rs_message *message = calloc(1, sizeof(*message));
         *message = (rs_message){.kind = RS_MESSAGE_USER, .name = (uintptr_t)argument, .value = i};
         rs_inbox_push(&inbox, message);
     }

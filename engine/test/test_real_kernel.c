@@ -347,7 +347,7 @@ static void open_on_test_clock(driver *d, const subject *subject) {
 }
 
 static void sleep_after_message(driver *d) {
-    rs_send(d->machine, rs_alloc(sizeof(rs_message)));
+    rs_send(d->machine, calloc(1, sizeof(rs_message)));
     rs_sleep(d->machine, RS_NEVER);
     rs_note_sleep(d->machine);
     free(rs_inbox_take(&d->machine->inbox));

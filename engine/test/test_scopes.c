@@ -3,6 +3,8 @@
 
 #include "by_hand.h"
 
+#include <stdlib.h>
+
 TEST(a_cancellation_ends_every_wait_inside_and_refuses_the_next) {
     begin();
     rs_strand *owner = spawn();
@@ -602,7 +604,7 @@ TEST(scopes_of_forgotten_strands_are_closed) {
 TEST(a_cancellation_reaches_a_deep_tree) {
     enum { DEPTH = 2000 };
     begin();
-    rs_scope *scopes = rs_alloc(sizeof(rs_scope) * DEPTH);
+    rs_scope *scopes = calloc(1, sizeof(rs_scope) * DEPTH);
     rs_strand *owner = spawn();
     next();
     for (int i = 0; i < DEPTH; i++) {

@@ -13,13 +13,13 @@ static rs_request request_move(uint8_t kind, int from, int to, uint64_t len) {
 }
 
 static rs_request request_path(uint8_t kind, const char *path) {
-    char *copy = strcpy(rs_alloc(strlen(path) + 1), path);
+    char *copy = strcpy(calloc(1, strlen(path) + 1), path);
     return (rs_request){.kind = kind, .fd = -1, .owned = copy, .path = {.path = copy, .mode = 0700}};
 }
 
 static rs_request request_rename(const char *from, const char *to) {
     size_t len = strlen(from) + 1;
-    char *both = rs_alloc(len + strlen(to) + 1);
+    char *both = calloc(1, len + strlen(to) + 1);
     strcpy(both, from);
     strcpy(both + len, to);
     return (rs_request){.kind = RS_OP_RENAME, .fd = -1, .owned = both, .path = {.path = both, .to = both + len}};

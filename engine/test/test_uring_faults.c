@@ -322,7 +322,7 @@ static void send_from_outside(void) {
         worker *one = &program.workers[i];
         if (one->role != WAITER || !one->task.parked || (sent && draw(2))) continue;
         sent = true;
-        rs_message *message = rs_alloc(sizeof(*message));
+        rs_message *message = calloc(1, sizeof(*message));
         message->kind = RS_MESSAGE_USER;
         message->name = one->task.id;
         message->value = (int64_t)one->task.ticket;

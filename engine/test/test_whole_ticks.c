@@ -3,6 +3,8 @@
 
 #include "by_hand.h"
 
+#include <stdlib.h>
+
 static void begin_ticks(void) {
     begin();
     rs_machine_run_in_whole_ticks(machine);
@@ -114,7 +116,7 @@ TEST(in_whole_ticks_a_message_from_outside_goes_first) {
     rs_strand *first = parked(RS_NEVER), *second = parked(RS_NEVER), *ready = spawn();
     rs_strand *order[] = {first, second};
     for (int i = 0; i < 2; i++) {
-        rs_message *message = rs_alloc(sizeof(*message));
+        rs_message *message = calloc(1, sizeof(*message));
         *message = (rs_message){.kind = RS_MESSAGE_NUDGE, .name = rs_strand_id(order[i]), .payload = order[i]->ticket};
         rs_send(machine, message);
     }

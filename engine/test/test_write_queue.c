@@ -95,7 +95,7 @@ static void collector_step(task *task) {
 
 static void collect(driver *d, collector *collector, int fd, size_t wanted, size_t piece) {
     collector->fd = fd;
-    collector->bytes = rs_alloc(wanted + 1);
+    collector->bytes = calloc(1, wanted + 1);
     collector->wanted = wanted;
     collector->piece = piece;
     driver_spawn(d, NULL, &collector->task, collector_step);
@@ -117,7 +117,7 @@ static void end_write_queue(driver *d, rs_write_queue *queue) {
 static char pattern_at(size_t at) { return (char)('a' + (at * 7 + at / 251) % 26); }
 
 static char *pattern(size_t len) {
-    char *bytes = rs_alloc(len + 1);
+    char *bytes = calloc(1, len + 1);
     for (size_t i = 0; i < len; i++) bytes[i] = pattern_at(i);
     return bytes;
 }
@@ -302,7 +302,7 @@ OVER_BACKENDS(the_first_error_is_final) {
 }
 
 static void check_file(const char *path, const char *bytes, size_t len) {
-    char *found = rs_alloc(len + 1);
+    char *found = calloc(1, len + 1);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     CHECK_EQUAL((int64_t)len, read(fd, found, len + 1));
     CHECK(memcmp(found, bytes, len) == 0);

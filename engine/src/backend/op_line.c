@@ -18,11 +18,7 @@ bool rs_op_line_reserve(rs_op_line *line, uint32_t count) {
 
 void rs_op_line_put(rs_op_line *line, const rs_op *op) {
     RS_CHECK(op->state == RS_OP_SUBMITTED);
-    if (line->len == line->capacity) {
-        line->capacity = larger(line);
-        line->names = rs_realloc(line->names, sizeof(rs_id) * line->capacity);
-    }
-    RS_CHECK(line->len < line->capacity);
+    RS_ASSERT(line->len < line->capacity);
     line->names[line->len++] = rs_op_id(op);
 }
 

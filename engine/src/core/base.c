@@ -9,26 +9,17 @@ _Noreturn void rs_panic(const char *file, int line, const char *what) {
     abort();
 }
 
-void *rs_alloc(size_t size) {
-    void *memory = calloc(1, size);
-    RS_ASSERT(memory != NULL);
-    return memory;
-}
-
-void *rs_realloc(void *old, size_t size) {
-    RS_ASSERT(size > 0); /* realloc(3) might free it */
-    void *memory = realloc(old, size);
-    RS_ASSERT(memory != NULL);
-    return memory;
-}
-
 _Thread_local int64_t rs_tries_left = -1;
+_Thread_local uint64_t rs_refusals_left = UINT64_MAX;
 
 static bool is_refused(void) {
     if (RS_LIKELY(rs_tries_left < 0)) return false;
-    if (rs_tries_left == 0) return true;
-    rs_tries_left--;
-    return false;
+    if (rs_tries_left > 0) {
+        rs_tries_left--;
+        return false;
+    }
+    if (--rs_refusals_left == 0) rs_tries_left = -1;
+    return true;
 }
 
 void *rs_try_alloc(size_t size) { return is_refused() ? NULL : calloc(1, size); }

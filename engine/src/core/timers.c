@@ -70,11 +70,7 @@ void rs_timer_init(rs_timer *timer, rs_timer_kind kind) {
 void rs_timer_set(rs_timers *timers, rs_timer *timer, int64_t deadline_ns) {
     if (rs_timer_is_set(timer)) rs_timer_clear(timers, timer);
     if (deadline_ns == RS_NEVER) return;
-    if (timers->len == timers->capacity) {
-        timers->capacity = larger(timers);
-        timers->heap = rs_realloc(timers->heap, sizeof(rs_timer *) * timers->capacity);
-    }
-    RS_CHECK(timers->len < timers->capacity);
+    RS_ASSERT(timers->len < timers->capacity);
     timer->deadline_ns = deadline_ns;
     timer->order = timers->next_order++;
     sift_up(timers, timers->len++, timer);

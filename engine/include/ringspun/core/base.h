@@ -39,24 +39,22 @@ _Noreturn void rs_panic(const char *file, int line, const char *what);
 #define RS_CHECK(x) ((void)sizeof(!(x)))
 #endif
 
-/* Small memory that the engine cannot do without; panics when there is none, so no caller carries a half-grown table. */
-void *rs_alloc(size_t size);
-void *rs_realloc(void *old, size_t size);
-
 /* What an op, or what it is for, ends with where the engine itself had no memory for it; the kernel has its ENOMEM. No errno. */
 #define RS_NO_MEMORY (-4096)
 
 /* And where the kernel will never say how it ends (lost.h). */
 #define RS_LOST (-4097)
 
-/* Memory whose size, or number, a caller or a peer chooses, and that may be more than there is: NULL then, and what was there
- * stays. Their callers end what asked for it with RS_NO_MEMORY. */
+/* All memory of the engine. NULL: there is none, and what was there stays. Callers tell it to whoever asked, or end what asked for it
+ * with RS_NO_MEMORY; what cannot be told is reserved before. */
 void *rs_try_alloc(size_t size);
 void *rs_try_alloc_uncleared(size_t size);
 void *rs_try_realloc(void *old, size_t size);
 
-/* For tests: so many of this thread's calls of these succeed, and then none. Negative: all for which there is memory. */
+/* For tests: so many of this thread's calls of these succeed, and then as many are refused as may be. Negative: all succeed for which
+ * there is memory, as again after the last refusal. */
 extern _Thread_local int64_t rs_tries_left;
+extern _Thread_local uint64_t rs_refusals_left;
 
 int64_t rs_clock_ns(void);
 
