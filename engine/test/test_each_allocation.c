@@ -1,6 +1,6 @@
-/* Each allocation of the engine is refused, one after the other: once that one alone, and once all that come after it as well. The
- * same scene runs again and again, until nothing of it is refused. It may not end the process, hang, or leave anything behind, and
- * what is asked for does what it is for, or tells that it does not. */
+/* Each allocation of the engine is refused in turn: once alone, and once with all that come after it. The same scene runs again and
+ * again, until nothing of it is refused. It may not end the process, hang, or leave anything behind, and what is asked for does
+ * what it is for, or tells that it does not. */
 #include "test.h"
 
 #include "flow/channels.h"

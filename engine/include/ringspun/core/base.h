@@ -45,14 +45,14 @@ _Noreturn void rs_panic(const char *file, int line, const char *what);
 /* And where the kernel will never say how it ends (lost.h). */
 #define RS_LOST (-4097)
 
-/* All memory of the engine. NULL: there is none, and what was there stays. Callers tell it to whoever asked, or end what asked for it
- * with RS_NO_MEMORY; what cannot be told is reserved before. */
+/* All memory of the engine. NULL: there is none, and what was there stays. Callers tell it to whoever asked, or end what asked for
+ * it with RS_NO_MEMORY; what cannot be told is reserved before. */
 void *rs_try_alloc(size_t size);
 void *rs_try_alloc_uncleared(size_t size);
 void *rs_try_realloc(void *old, size_t size);
 
-/* For tests: so many of this thread's calls of these succeed, and then as many are refused as may be. Negative: all succeed for which
- * there is memory, as again after the last refusal. */
+/* For tests: the number of this thread's calls of these that succeed, and of those after them that are refused. A negative first
+ * number: all succeed for which there is memory, as again after the last refusal. */
 extern _Thread_local int64_t rs_tries_left;
 extern _Thread_local uint64_t rs_refusals_left;
 
