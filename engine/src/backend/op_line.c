@@ -18,7 +18,8 @@ bool rs_op_line_reserve(rs_op_line *line, uint32_t count) {
 
 void rs_op_line_put(rs_op_line *line, const rs_op *op) {
     RS_CHECK(op->state == RS_OP_SUBMITTED);
-    RS_ASSERT(line->len < line->capacity);
+    bool room = rs_op_line_reserve(line, 1); /* most often whoever may be told of no memory has done it */
+    RS_ASSERT(room);
     line->names[line->len++] = rs_op_id(op);
 }
 

@@ -70,7 +70,8 @@ void rs_timer_init(rs_timer *timer, rs_timer_kind kind) {
 void rs_timer_set(rs_timers *timers, rs_timer *timer, int64_t deadline_ns) {
     if (rs_timer_is_set(timer)) rs_timer_clear(timers, timer);
     if (deadline_ns == RS_NEVER) return;
-    RS_ASSERT(timers->len < timers->capacity);
+    bool room = rs_timers_reserve(timers, timers->len + 1); /* most often whoever may be told of no memory has done it */
+    RS_ASSERT(room);
     timer->deadline_ns = deadline_ns;
     timer->order = timers->next_order++;
     sift_up(timers, timers->len++, timer);
