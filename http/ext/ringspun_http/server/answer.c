@@ -211,7 +211,7 @@ static void drop_head(rhs_connection *connection) {
     connection->step = RHS_OWES;
 }
 
-bool rhs_send_head(rhs_connection *connection) {
+static bool try_to_send_head(rhs_connection *connection) {
     if (RB_LIKELY(connection->step != RHS_HOLDS)) return true;
     VALUE head = take_head(connection);
     connection->step = connection->plan.body == RHTTP_BODY_TUNNEL ? RHS_TUNNELS : RHS_ANSWERS;
@@ -221,7 +221,7 @@ bool rhs_send_head(rhs_connection *connection) {
 }
 
 static void send_head(rhs_connection *connection) {
-    if (!rhs_send_head(connection)) rhs_raise_gone();
+    if (!try_to_send_head(connection)) rhs_raise_gone();
 }
 
 /* --- an answer whose body is there --- */
@@ -350,7 +350,7 @@ static VALUE connection_send_head(VALUE self) {
 }
 
 /* Whether the client has gone is seen by whoever writes next. */
-static void send_head_now(VALUE self) { rhs_send_head(rhs_connection_get(self)); }
+static void send_head_now(VALUE self) { try_to_send_head(rhs_connection_get(self)); }
 
 /* Has the head leave at the end of the tick, unless it was sent or dropped before: what waits for its first piece for long, as a
  * stream of events does, is known to the client at once.
@@ -433,6 +433,20 @@ static VALUE connection_early_hints(VALUE self, VALUE headers) {
     return Qnil;
 }
 
+/* Waits until all that was written is in the hands of the kernel.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @raise [TimeoutError] the client has taken nothing in time
+ * @raise [GoneError, SystemCallError] it has gone */
+static VALUE connection_flush(VALUE self) {
+    rhs_connection *connection = rhs_connection_get(self);
+    send_head(connection);
+    rhs_flush(connection);
+    return Qnil;
+}
+
 void rhs_init_answer(VALUE class) {
     rb_define_method(class, "answer", connection_answer, 3);
     rb_define_method(class, "begin", connection_begin, 2);
@@ -441,5 +455,6 @@ void rhs_init_answer(VALUE class) {
     rb_define_method(class, "passed", connection_passed, 1);
     rb_define_method(class, "early_hints", connection_early_hints, 1);
     rb_define_method(class, "write", connection_write, 1);
+    rb_define_method(class, "flush", connection_flush, 0);
     rb_define_method(class, "finish", connection_finish, 0);
 }

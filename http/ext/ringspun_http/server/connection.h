@@ -71,7 +71,7 @@ VALUE rhs_init_connection(void);
 void rhs_init_receive(VALUE class);
 void rhs_init_body(VALUE class);
 void rhs_init_answer(VALUE class);
-void rhs_init_pace(VALUE class);
+void rhs_init_pace(void);
 
 /* Raises RequestError. The answer to this request is the last of the connection. */
 NORETURN(void rhs_refuse(rhs_connection *connection, uint16_t status, const char *message));
@@ -84,14 +84,11 @@ typedef enum { RHS_MORE, RHS_ENDED, RHS_LATE } rhs_came;
  * TimeoutError of a scope around it. */
 rhs_came rhs_wait_for_more(rhs_connection *connection, int64_t deadline);
 
-/* Sends the head that is held, if one is. False: the client has gone. */
-bool rhs_send_head(rhs_connection *connection);
-
 /* Waits while more of the answer waits to be sent than a client may be behind. Raises TimeoutError if the client takes nothing in
  * time, which the stream knows for the client's fault. May switch strands. */
 void rhs_keep_pace(rhs_connection *connection);
 
-/* The same, until all of it is in the hands of the kernel, the head that is held included. */
+/* The same, until all of it is in the hands of the kernel, but not a head that is held. */
 void rhs_flush(rhs_connection *connection);
 
 /* The same, where more is due. False: the client has closed its side. Refuses the request with 408 at the deadline. */

@@ -12,6 +12,7 @@
 /* The most that one byte becomes: \u001f. */
 #define ESCAPED_MAX ((size_t)6)
 
+/* Seconds in a line have six digits behind the point. */
 #define MICROS_A_SECOND 1000000
 
 static VALUE answered; /* Symbol */

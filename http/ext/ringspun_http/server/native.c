@@ -12,7 +12,7 @@ RUBY_FUNC_EXPORTED void Init_http_native(void) {
     rhs_init_receive(cConnection);
     rhs_init_body(cConnection);
     rhs_init_answer(cConnection);
-    rhs_init_pace(cConnection);
+    rhs_init_pace();
     rhs_init_address(cConnection);
     rhs_init_counters();
     rhs_init_log_line();

@@ -77,27 +77,13 @@ void rhs_keep_pace(rhs_connection *connection) {
 }
 
 void rhs_flush(rhs_connection *connection) {
-    if (!rhs_send_head(connection)) rhs_raise_gone();
     wait_for_client(connection, id_flush);
 }
 
-/* Waits until all that was written is in the hands of the kernel.
- *
- * May switch strands.
- *
- * @return [nil]
- * @raise [TimeoutError] the client has taken nothing in time
- * @raise [SystemCallError] it has gone */
-static VALUE connection_flush(VALUE self) {
-    rhs_flush(rhs_connection_get(self));
-    return Qnil;
-}
-
-void rhs_init_pace(VALUE class) {
+void rhs_init_pace(void) {
     id_write = rb_intern("write");
     id_flush = rb_intern("flush");
     id_timeout = rb_intern("timeout");
     nothing = rb_str_new_static("", 0);
     rb_gc_register_mark_object(rb_obj_freeze(nothing));
-    rb_define_method(class, "flush", connection_flush, 0);
 }
