@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
+require "support/any_backend"
 require "support/beside_llhttp"
 require "support/codec_program"
 require "support/nasty"
@@ -11,6 +12,7 @@ require "support/plain_http"
 
 # The messages of the tables, as the codec sees them, a second opinion, and llhttp.
 class NastyMessagesTest < Minitest::Test
+  include AnyBackend
   include CodecProgram::OfATest
   include BesideLlhttp
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
+require "support/any_backend"
 require "support/beside_llhttp"
 require "support/codec_program"
 require "support/plain_http"
@@ -12,6 +13,7 @@ require "support/seeds"
 # Messages that are drawn: the codec takes what a second opinion takes, with the same meaning, and refuses what that refuses, with
 # one of its statuses. What it takes, llhttp takes as well. Each is taken again in other pieces, cut at every byte.
 class RandomMessagesTest < Minitest::Test
+  include AnyBackend
   include CodecProgram::OfATest
   include BesideLlhttp
 
