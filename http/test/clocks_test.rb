@@ -2,6 +2,7 @@
 
 require "http_helper"
 require "support/on_simulation"
+require "tempfile"
 
 # What a client may be late with, by a clock that jumps. Each test ends with no strand, timer or descriptor left, as all do.
 class HTTPClocksTest < Minitest::Test
@@ -122,6 +123,69 @@ class HTTPClocksTest < Minitest::Test
       end
       assert_operator taken, :>, 500
       assert_includes MUCH.bytesize..MUCH.bytesize + 300, bytes
+    end
+  end
+
+  # A file goes another way than other bodies, and with TLS yet another. The simulated kernel knows neither files of the real one
+  # nor TLS: it has a file of its own, and the stream of the second way says that it has TLS.
+  FileBody = Struct.new(:to_path) do
+    def each = raise("it is sent as a file")
+  end
+
+  def serving_a_file(bytes, tls:, &)
+    with_simulated_files { serve_a_file(bytes, tls, &) }
+  end
+
+  def serve_a_file(bytes, tls)
+    Tempfile.create do |real|
+      File.truncate(real, bytes)
+      Ringspun::Stream.open(machine.open("/file", "w")) { |to| to.write("x" * bytes) }
+      ended = []
+      app = lambda do |env|
+        pretend_tls(env["ringspun.peer"].instance_variable_get(:@stream)) if tls
+        env["rack.response_finished"] << ->(*, error) { ended << [machine.now, error.class] }
+        [200, {}, FileBody.new(real.path)]
+      end
+      serving(app) { |connect, server| yield connect.call.tap { |client| client.get("/", "connection: close") }, server, ended }
+    end
+  end
+
+  def pretend_tls(stream) = { tls: true, plain?: false }.each { |name, value| stream.define_singleton_method(name) { value } }
+
+  # In place of each file.
+  def with_simulated_files
+    machine = self.machine
+    Ringspun::Stream.define_singleton_method(:new) do |io, **options|
+      super(io.is_a?(File) ? machine.open("/file") : io, **options)
+    end
+    yield
+  ensure
+    Ringspun::Stream.singleton_class.remove_method(:new)
+  end
+
+  { "" => false, "_with_tls" => true }.each do |name, tls|
+    define_method(:"test_a_client_that_does_not_read_a_file#{name}") do
+      serving_a_file(5_000_000, tls:) do |_client, server, ended|
+        began = machine.now
+        machine.sleep(1) until server.connections.zero?
+        assert_includes 60..76, ended[0][0] - began
+        assert_equal [[Ringspun::TimeoutError], ""], [ended.map(&:last), @errors.string]
+      end
+    end
+
+    # In the limit of 60 s it takes less than any buffer has, and always some. A stream of its own would take more at once.
+    define_method(:"test_a_client_that_reads_a_file_slowly#{name}") do
+      bytes = 400_000
+      serving_a_file(bytes, tls:) do |client, _server, ended|
+        socket = client.instance_variable_get(:@stream).__send__(:over)
+        taken = 0
+        while (count = machine.read(socket, +"", 10_000)).positive?
+          taken += count
+          machine.sleep(20)
+        end
+        assert_includes bytes..bytes + 300, taken
+        assert_equal [[NilClass], ""], [ended.map(&:last), @errors.string]
+      end
     end
   end
 
