@@ -63,25 +63,35 @@ class HTTPClocksTest < Minitest::Test
     end
   end
 
-  # 100 bytes a second come often enough, and are too few from the tenth second on.
-  def test_a_body_that_is_slower_than_its_rate
-    serving(READS) do |connect|
-      client = connect.call
-      client.send(POST, "content-length: 100000\r\n\r\n")
-      sender = Ringspun.spin { loop { client.send("x" * 100) && machine.sleep(1) } }
-      answer = nil
-      assert_includes(10..13, seconds { answer = client.answer })
-      assert_equal 408, answer.status
-      sender.terminate
-    end
-  end
+  # How a body is framed: what stands before it, around a piece, and behind it.
+  FRAMES = { "" => ["content-length: 30000\r\n\r\n", ->(piece) { piece }, ""],
+             "_in_chunks" => ["transfer-encoding: chunked\r\n\r\n",
+                              ->(piece) { "#{piece.bytesize.to_s(16)}\r\n#{piece}\r\n" }, "0\r\n\r\n"] }.freeze
 
-  def test_a_body_that_is_as_fast_as_its_rate
-    serving(READS) do |connect|
-      client = connect.call
-      client.send(POST, "content-length: 30000\r\n\r\n")
-      Ringspun.spin { 50.times { client.send("x" * 600) && machine.sleep(1) } }
-      assert_equal [200, "30000"], client.answer.to_a.values_at(0, 2)
+  FRAMES.each do |name, (head, framed, last)|
+    # 100 bytes a second come often enough, and are too few from the tenth second on.
+    define_method(:"test_a_body#{name}_that_is_slower_than_its_rate") do
+      serving(READS) do |connect|
+        client = connect.call
+        client.send(POST, head)
+        sender = Ringspun.spin { loop { client.send(framed.call("x" * 100)) && machine.sleep(1) } }
+        answer = nil
+        assert_includes(10..13, seconds { answer = client.answer })
+        assert_equal 408, answer.status
+        sender.terminate
+      end
+    end
+
+    define_method(:"test_a_body#{name}_that_is_as_fast_as_its_rate") do
+      serving(READS) do |connect|
+        client = connect.call
+        client.send(POST, head)
+        Ringspun.spin do
+          50.times { client.send(framed.call("x" * 600)) && machine.sleep(1) }
+          client.send(last)
+        end
+        assert_equal [200, "30000"], client.answer.to_a.values_at(0, 2)
+      end
     end
   end
 

@@ -101,7 +101,7 @@ class HTTPRandomIdleTest < Minitest::Test
     random = Random.new(seed)
     lost = []
     result = Ringspun::Simulation.run(seed:, faults:) do |machine|
-      server = Ringspun::HTTP.listen(APP, "127.0.0.1", 0, errors:, on_error: ->(error, _) { lost << error })
+      server = Ringspun::HTTP.listen(Rack::Lint.new(APP), "127.0.0.1", 0, errors:, on_error: ->(error, _) { lost << error })
       stops = machine.now + 10 + (random.rand * 150)
       connection = -> { OnServer::Client.new(Ringspun.connect_tcp("127.0.0.1", server.port)) }
       clients = Array.new(CLIENTS) { |at| Client.new(machine, connection, Random.new((seed * 100) + at), stops) }

@@ -79,17 +79,16 @@ class HTTPResetsTest < Minitest::Test
                                     proxy_protocol: "unix")
   end
 
-  %i[close reset].each do |how|
-    STATES.each do |name, (request, reads)|
-      define_method("test_a_#{how}_of_a_client_#{name.tr(" ", "_")}") do
-        serving(APP, lint: false) do |connect, server|
-          client = connect.call
-          client.send(request)
-          reads&.call(client)
-          client.public_send(how)
-          assert_equal 0, server.stop(within: 30)
-          assert_equal "", @errors.string
-        end
+  { "" => false, "_with_tls" => true }.to_a.product(%i[close reset], STATES.to_a).each do |(with, tls), how, (name, state)|
+    define_method("test_a_#{how}_of_a_client#{with}_#{name.tr(" ", "_")}") do
+      request, reads = state
+      serving(APP, **(tls ? { tls: Certificate.server_context } : {})) do |connect, server|
+        client = connect.call
+        client.send(request)
+        reads&.call(client)
+        client.public_send(how)
+        assert_equal 0, server.stop(within: 30)
+        assert_equal "", @errors.string
       end
     end
   end

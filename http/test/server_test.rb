@@ -38,6 +38,15 @@ class HTTPServerTest < Minitest::Test
     assert_equal expected, env.slice(*expected.keys)
   end
 
+  # A name that programs know costs no String.
+  def test_keys_of_two_requests_are_the_same_objects
+    one, other = Array.new(2) { seen("GET / HTTP/1.1\r\nhost: a\r\nACCEPT: b\r\ncookie: c\r\ncontent-length: 0\r\n\r\n") }
+    keys = other.keys.to_h { |key| [key, key] }
+    %w[REQUEST_METHOD PATH_INFO HTTP_HOST HTTP_ACCEPT HTTP_COOKIE CONTENT_LENGTH rack.input].each do |name|
+      assert_same one.keys.find { |key| key == name }, keys.fetch(name)
+    end
+  end
+
   def test_requests_on_one_connection_in_order
     serving(->(env) { [200, TEXT.dup, [env["PATH_INFO"]]] }) do |connect|
       client = connect.call

@@ -53,8 +53,9 @@ module OnServer
 
     # Closes the connection by a reset.
     def reset
-      Ringspun::Machine.current.setsockopt(@stream.to_io, ::Socket::SOL_SOCKET, ::Socket::SO_LINGER, [1, 0].pack("ii"))
-      @stream.close
+      over = @stream.__send__(:over)
+      Ringspun::Machine.current.setsockopt(over, ::Socket::SOL_SOCKET, ::Socket::SO_LINGER, [1, 0].pack("ii"))
+      @stream.__send__(:close_at_once) # with TLS a client that resets says no goodbye
     end
 
     private
@@ -94,6 +95,7 @@ module OnServer
 
   # @return [Object] of the block, which gets a client for each call of the first argument
   def serving(app, lint: true, host: "127.0.0.1", **options)
+    @tls = options[:tls] && Certificate.client_context
     @errors = StringIO.new
     lost = []
     value = Ringspun.run do
@@ -109,7 +111,7 @@ module OnServer
   end
 
   def connect(server)
-    stream = Ringspun.connect_tcp(server.address.ip_address, server.port)
+    stream = Ringspun.connect_tcp(server.address.ip_address, server.port, **(@tls ? { tls: @tls } : {}))
     (@clients ||= []) << stream
     Client.new(stream)
   end
