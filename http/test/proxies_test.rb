@@ -27,6 +27,41 @@ class HTTPProxiesTest < Minitest::Test
 
   NAMES.each { |name| define_method("test_#{name}") { check(name) } }
 
+  # --- nginx as the guide has it ---
+
+  GUIDE = File.read(File.expand_path("../../docs/32-behind-nginx.md", __dir__)).freeze
+  FORWARDED = %w[HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_FOR HTTP_HOST PATH_INFO].freeze
+  ECHO = lambda do |output|
+    output << output.read(3)
+    output.close
+  end
+
+  SITE = lambda do |env|
+    seen = env.values_at(*FORWARDED).join(" ")
+    case env["PATH_INFO"]
+    when "/events" then Ringspun::HTTP::SSE.answer(env) { |events| events.write(seen) && Ringspun::Machine.current.sleep }
+    when "/cable" then [101, { "upgrade" => "echo", "connection" => "upgrade", "x-seen" => seen, "rack.hijack" => ECHO }, []]
+    else [200, { "content-type" => "text/plain" }, [seen]]
+    end
+  end
+
+  def test_nginx_of_the_guide
+    files = { "site.pem" => Certificate.certificate.to_pem, "site.key" => Certificate.key.to_pem, "robots.txt" => "of a file" }
+    listening(SITE) do |port|
+      Proxies.before(:nginx_of_guide, port, text: GUIDE[/^```text\n(upstream .*?)^```/m, 1], files:) do |proxy|
+        assert_includes through(proxy, "/orders", "connection: close", &:read), "\r\n\r\nhttps 127.0.0.1 h /orders"
+        assert_match(/\r\n\r\nof a file\z/, through(proxy, "/robots.txt", "connection: close", &:read))
+        events = through(proxy, "/events") { |socket| until_line(socket, /^data: /) } # while the answer goes on
+        assert_match(%r{^data: https 127\.0\.0\.1 h /events$}, events)
+        through(proxy, "/cable", "connection: upgrade", "upgrade: echo") do |socket|
+          assert_match(%r{\AHTTP/1\.1 101 .*^x-seen: https 127\.0\.0\.1 h /cable}m, until_line(socket, /\A\r\n/))
+          socket.write("abc")
+          assert_equal "abc", socket.read
+        end
+      end
+    end
+  end
+
   # --- PROXY headers, as HAProxy sends them ---
 
   HEADERS = { "version_1" => "send-proxy", "version_2" => "send-proxy-v2" }.freeze
@@ -48,6 +83,20 @@ class HTTPProxiesTest < Minitest::Test
   end
 
   private
+
+  def through(proxy, path, *fields)
+    socket = connected(proxy, "127.0.0.1", :there)
+    socket.write("GET #{path} HTTP/1.1\r\n", *["host: h", *fields].map { |field| "#{field}\r\n" }, "\r\n")
+    yield socket
+  ensure
+    socket&.close
+  end
+
+  def until_line(socket, pattern)
+    lines = +""
+    lines << socket.gets until lines.lines.last&.match?(pattern)
+    lines
+  end
 
   # Each client is seen as itself, on connections that stay, whoever asks in between.
   def check_headers(server:, tls: nil, mode: "http", scheme: tls ? "https" : "http")

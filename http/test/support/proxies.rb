@@ -14,7 +14,8 @@ class Proxies
   MODULES = ["/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules"].freeze
 
   # @return [Array<String>] programs of this name; the first is taken
-  PROGRAMS = { nginx: %w[nginx], haproxy: %w[haproxy], varnish: %w[varnishd], apache: %w[apache2 httpd] }.freeze
+  PROGRAMS = { nginx: %w[nginx], nginx_of_guide: %w[nginx], haproxy: %w[haproxy], varnish: %w[varnishd],
+               apache: %w[apache2 httpd] }.freeze
   private_constant :START_SECONDS, :FOLDERS, :MODULES, :PROGRAMS
 
   class << self
@@ -79,21 +80,45 @@ class Proxies
     end
   end
 
-  # In one process, so that it may be any user.
   def nginx(behind)
+    nginx_with(<<~TEXT)
+      client_header_timeout 1s; client_body_timeout 1s; keepalive_timeout 1s; lingering_timeout 1s;
+      underscores_in_headers on; ignore_invalid_headers off;
+      upstream behind { server 127.0.0.1:#{behind}; keepalive 4; }
+      server {
+        listen 127.0.0.1:#{@port} backlog=4096;
+        location / { proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_request_buffering off; }
+      }
+    TEXT
+  end
+
+  # What a guide shows, where names of here stand in place of its own.
+  #
+  # @param files [Hash{String => String}] what the folder `root` has, and the certificate and its key
+  def nginx_of_guide(behind, text:, files:)
+    files.each { |name, content| written(name, content) }
+    listens = ["listen 127.0.0.1:#{@port} ssl;\n    http2 on;", "listen 127.0.0.1:#{@port} ssl http2;"]
+    names = { "unix:/run/app/web.sock" => "127.0.0.1:#{behind}", "/etc/ssl/example.org" => "#{@folder}/site",
+              "/srv/app/public" => @folder, "listen 443 ssl;\n    http2 on;" => listens[knows_http2_on? ? 0 : 1] }
+    names.each_key { |name| raise "the guide does not say #{name} any more" unless text.include?(name) }
+    nginx_with(text.gsub(Regexp.union(names.keys), names))
+  end
+
+  # Before 1.25.1 it is said as the guide says below.
+  def knows_http2_on?
+    version = IO.popen([self.class.program(:nginx), "-v"], err: %i[child out], &:read)[/[\d.]+/]
+    Gem::Version.new(version) >= Gem::Version.new("1.25.1")
+  end
+
+  # In one process, so that it may be any user.
+  def nginx_with(site)
     folders = %w[client_body proxy fastcgi uwsgi scgi].map { |each| "#{each}_temp_path #{@folder}/#{each};" }.join(" ")
     ["-p", @folder, "-e", log, "-c", written("nginx.conf", <<~TEXT)]
       daemon off; master_process off; pid #{@folder}/pid; error_log #{log};
       events { worker_connections 4096; }
       http {
         access_log off; #{folders}
-        client_header_timeout 1s; client_body_timeout 1s; keepalive_timeout 1s; lingering_timeout 1s;
-        underscores_in_headers on; ignore_invalid_headers off;
-        upstream behind { server 127.0.0.1:#{behind}; keepalive 4; }
-        server {
-          listen 127.0.0.1:#{@port} backlog=4096;
-          location / { proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_request_buffering off; }
-        }
+        #{site}
       }
     TEXT
   end
