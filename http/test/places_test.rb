@@ -109,6 +109,23 @@ class HTTPPlacesTest < Minitest::Test
     end
   end
 
+  # Connections that are there stay, and the next ones get the new one.
+  def test_a_certificate_that_is_renewed_where_a_server_listens
+    Dir.mktmpdir do |folder|
+      tls = { cert: File.join(folder, "cert.pem"), key: File.join(folder, "key.pem") }
+      write(tls, Certificate.certificate)
+      serving(->(_env) { [200, {}, ["hello"]] }, tls:) do |connect|
+        client = connect.call
+        @tls.cert_store.add_cert(renewed = Certificate.issue(common_name: "second"))
+        write(tls, renewed)
+        machine = Ringspun::Machine.current
+        machine.sleep(0.1) until subject_of(connect) == "second" # it looks once a second at most
+        client.get("/")
+        assert_equal "hello", client.answer.body
+      end
+    end
+  end
+
   def test_a_context_of_the_program_stays
     context = Certificate.server_context
     assert_same context, HTTP.const_get(:FreshContext).of(context, nil).context
@@ -121,6 +138,13 @@ class HTTPPlacesTest < Minitest::Test
   def write(tls, certificate)
     File.write(tls[:cert], certificate.to_pem)
     File.write(tls[:key], Certificate.key.to_pem)
+  end
+
+  def subject_of(connect)
+    client = connect.call
+    client.instance_variable_get(:@stream).tls.peer_certificate.subject.to_a.first[1]
+  ensure
+    client&.close
   end
 
   # The name by which the server's certificate calls it.
