@@ -307,6 +307,45 @@ class HTTPCommandTest < Minitest::Test
     end
   end
 
+  # The unit of the guide has workers, and reloads them.
+  def test_workers_with_sockets_that_were_handed_in
+    TCPServer.open("127.0.0.1", 0) do |server|
+      code = 'ENV["LISTEN_PID"] = Process.pid.to_s; load ARGV.shift'
+      options = { files: { "config.ru" => RU }, env: { "LISTEN_FDS" => "1" }, code:, handed_in: server }
+      HTTPCommand.run("-w", "2", **options) do |command|
+        2.times { command.await(/event=ready/) }
+        before = command.get("/", port: server.addr[1])
+        command.signal(:HUP)
+        ends = Array.new(3) { command.await(/event=(reloaded|gone)/)[1] } # until they have, the old ones may take a connection
+        assert_equal %w[gone gone reloaded], ends.sort
+        after = command.get("/", port: server.addr[1])
+        assert_match(/\Adevelopment 127.0.0.1 \d+$/, after)
+        refute_equal before, after
+        assert_equal 0, command.finish
+      end
+    end
+  end
+
+  # A worker looks at its files itself.
+  def test_a_certificate_that_is_renewed
+    first, second = %w[first second].map { |common_name| Certificate.issue(common_name:).to_pem }
+    files = { "config.ru" => RU, "cert.pem" => first, "key.pem" => Certificate.key.to_pem }
+    HTTPCommand.run("-b", "ssl://127.0.0.1:0?cert=cert.pem&key=key.pem", "-w", "1", files:) do |command|
+      port = command.port
+      command.await(/event=ready/)
+      assert_equal "first", name_of_server(port)
+      File.write(command.path("cert.pem"), second)
+      sleep 0.1 until name_of_server(port) == "second" # it looks once a second at most
+      assert_equal 0, command.finish
+    end
+  end
+
+  def name_of_server(port)
+    TCPSocket.open("127.0.0.1", port) do |socket|
+      OpenSSL::SSL::SSLSocket.new(socket, OpenSSL::SSL::SSLContext.new).connect.peer_cert.subject.to_a.first[1]
+    end
+  end
+
   def test_what_goes_wrong_at_the_start
     TCPServer.open("127.0.0.1", 0) do |server|
       HTTPCommand.run("-b", "tcp://127.0.0.1:#{server.addr[1]}", files: { "config.ru" => RU }) do |command|
