@@ -18,7 +18,8 @@ def held_up_files
   named = ENV.fetch("FILES", "").split(/[\s,]+/)
   return some(named.flat_map { |pattern| FileList[pattern].to_a }) if named.any?
 
-  left_out, files = (RUNTIME_TESTS + JOBS_TESTS + POSTGRES_TESTS).map { |path| [path, held_up_never(path)] }.partition(&:last)
+  all = RUNTIME_TESTS + JOBS_TESTS + POSTGRES_TESTS + HTTP_TESTS
+  left_out, files = all.map { |path| [path, held_up_never(path)] }.partition(&:last)
   left_out.group_by(&:last).each { |why, paths| puts "Not held up, for #{why}: #{paths.map(&:first).join(" ")}" }
   files.map(&:first)
 end
@@ -28,7 +29,8 @@ def held_up_never(path)
   HELD_UP_NEVER.find { |pattern, _| text.match?(pattern) }&.last
 end
 
-desc "Tests that are held up at random lines, those of SEED=n or of the day's seed: FILES=a,b or all of runtime, jobs, Postgres"
+desc "Tests that are held up at random lines, those of SEED=n or of the day's seed: FILES=a,b or all of runtime, jobs, " \
+     "Postgres, HTTP"
 test_passes(:held_up, :compile) do
   held_up_files.group_by { |path| path[%r{\A\w+}] }.flat_map do |gem, files|
     split_passes("#{gem}, held up by seed #{held_up_seed}", files, { "RINGSPUN_HELD_UP" => held_up_seed })

@@ -116,9 +116,9 @@ test_passes(:ruby, :compile) do
 end
 
 # One process for all of them; none where all are left out.
-def whole_pass(name, files)
+def whole_pass(name, files, env = {})
   chosen = for_this_ruby(files)
-  chosen.empty? ? [] : [test_pass(name, chosen)]
+  chosen.empty? ? [] : [test_pass(name, chosen, env)]
 end
 
 # A pass for each version of Rails whose gems are here for this Ruby, see bin/support/rails.sh.
@@ -207,14 +207,24 @@ test_passes(:rubies) do
   end
 end
 
-desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"
+desc "The Ruby tests of the runtime and of HTTP on epoll, for hosts where the ones before ran on io_uring"
 test_passes(:epoll, :compile) do
-  next [] unless ENV["MATRIX"] != "1" || selection.now?("the runtime on epoll on Ruby #{RUBY_VERSION}")
+  next [] unless ENV["MATRIX"] != "1" || selection.now?("the runtime and HTTP on epoll on Ruby #{RUBY_VERSION}")
 
   # By day without tests that use no backend, or one of their own: the passes before have run them.
   only = nightly? ? {} : { "RINGSPUN_BACKEND_ONLY" => "1" }
+  env = { "RINGSPUN_BACKEND" => "epoll", **only, **fewer_seeds }
   share = half_of_short("the tests of the runtime on epoll")
-  split_passes("the runtime on epoll", RUNTIME_TESTS, { "RINGSPUN_BACKEND" => "epoll", **only, **fewer_seeds, **share })
+  [*split_passes("the runtime on epoll", RUNTIME_TESTS, { **env, **share }),
+   *whole_pass("HTTP on epoll", HTTP_TESTS, { **env, **share_of_http_on_epoll })]
+end
+
+# They rest on what the tests of the runtime have seen there, so a few a day are enough.
+def share_of_http_on_epoll
+  return one_test_in(nil) unless ENV["SHORT"]
+
+  selection.leave_out("four fifths of the tests of HTTP on epoll", "run on the next days, and by night")
+  one_test_in(5)
 end
 
 desc "Tests with all reads and writes of streams by the ring: those that say `stream io: ring`, and without SHORT=1 whole rooms"
@@ -227,7 +237,7 @@ end
 
 desc "Tests with a collection at every allocation: those that say `gc stress: short`, and without SHORT=1 all of the runtime"
 test_passes(:gc_stress, :compile) do
-  short = (RUNTIME_TESTS + POSTGRES_TESTS).select { |path| File.read(path).match?(SHORT_STRESS) }
+  short = (RUNTIME_TESTS + POSTGRES_TESTS + HTTP_TESTS).select { |path| File.read(path).match?(SHORT_STRESS) }
   files = ENV["SHORT"] ? short : RUNTIME_TESTS | short
   env = { "RINGSPUN_GC_STRESS" => "1", **half_of_short("the tests with a collection at every allocation") }
   some(files).map { |path| test_pass("gc stress, #{path.pathmap("%-1d/%n")}", [path], env) }

@@ -46,7 +46,7 @@ class PassesTest < Minitest::Test
   # What becomes of such a task when its patterns match no file.
   def without_files(name)
     rake_child(<<~'RUBY', name)
-      [TIDY_TESTS, RUNTIME_TESTS, JOBS_TESTS, POSTGRES_TESTS, TORTURES].each(&:clear)
+      [TIDY_TESTS, RUNTIME_TESTS, JOBS_TESTS, POSTGRES_TESTS, HTTP_TESTS, TORTURES].each(&:clear)
       TEST_PASSES.fetch(ARGV.fetch(0).to_sym).call
     RUBY
   end
@@ -248,11 +248,13 @@ class PassesTest < Minitest::Test
       lines = with_rake(<<~RUBY, { "SHORT" => short, "RINGSPUN_NIGHTLY" => nil })
         @selection = Selection.new(changes: Data.define { def among(_patterns) = nil }.new)
         #{tasks}.each do |task|
-          passes = TEST_PASSES.fetch(task).call
-          puts passes.map { |pass| "one in: " + pass.env.fetch("RINGSPUN_ONE_TEST_IN").to_s }.uniq
+          http, others = TEST_PASSES.fetch(task).call.partition { |pass| pass.name == "HTTP on epoll" }
+          puts others.map { |pass| "one in: " + pass.env.fetch("RINGSPUN_ONE_TEST_IN").to_s }.uniq
+          puts http.map { |pass| "on epoll: " + pass.env.fetch("RINGSPUN_ONE_TEST_IN").to_s }
         end
       RUBY
       assert_equal ["one in: #{parts}"] * tasks.size, lines.grep(/\Aone in/), short
+      assert_equal ["on epoll: #{"5" if short}"], lines.grep(/\Aon epoll/), short
       assert_equal (short ? tasks.size : 0), lines.grep(/\Aleft out \(runs on the next day, and by night\): half of /).size
     end
   end

@@ -17,7 +17,7 @@ module HeldUp
   LINES_MAX = { true => 100, false => 1000 }.freeze
 
   ROOT = File.expand_path("../../..", __dir__)
-  LIBRARIES, TESTS = %w[lib test].map { |folder| %w[runtime jobs postgres].map { |gem| "#{ROOT}/#{gem}/#{folder}/" } }
+  LIBRARIES, TESTS = %w[lib test].map { |folder| %w[runtime jobs postgres http].map { |gem| "#{ROOT}/#{gem}/#{folder}/" } }
   TESTS << "-e" # the program of a child
   # What stands around every test.
   LEFT_OUT = %w[held_up supervised gc_stress skips leaks].map { |name| "/test/support/#{name}.rb" }.freeze
