@@ -190,16 +190,112 @@ class HTTPAnswersTest < Minitest::Test
     end
   end
 
-  def test_a_body_that_comes_slowly_takes_no_place
-    serving(->(env) { [200, TEXT.dup, [env["rack.input"].read]] }, max_requests: 1) do |connect|
-      slow, other = connect.call, connect.call
-      slow.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\na")
-      other.get("/1") && other.answer
-      other.get("/2")
-      assert_equal 200, other.answer.status
-      slow.send("b")
-      assert_equal "ab", slow.answer.body
+  def post(fields, *pieces) = ["POST / HTTP/1.1\r\nhost: a\r\n#{fields}\r\n\r\n", *pieces]
+
+  # A body of each form, small ones and those that go to a disk: its head, its first half and its second.
+  def halves_of_bodies
+    [["a", "b"], ["a" * 50_000, "b" * 50_000], ["a" * 400_000, "b" * 600_000]].flat_map do |one, other|
+      length = "content-length: #{one.bytesize + other.bytesize}"
+      chunks = [one, other].map { |data| "#{data.bytesize.to_s(16)}\r\n#{data}\r\n" }
+      [post(length, one, other), post("#{length}\r\nexpect: 100-continue", one, other),
+       post("transfer-encoding: chunked", chunks.first, "#{chunks.last}0\r\n\r\n")].map { |parts| [parts, one + other] }
     end
+  end
+
+  ECHO = ->(env) { [200, TEXT.dup, [env["rack.input"]&.read.to_s]] }
+
+  # Others are served while it comes.
+  def test_a_body_that_comes_slowly_takes_no_place
+    serving(ECHO, max_requests: 1) do |connect|
+      halves_of_bodies.each do |(head, first, second), body|
+        slow, other = connect.call, connect.call
+        slow.send(head, first)
+        2.times { |number| assert_equal 200, other.get("/#{number}") && other.answer.status }
+        slow.send(second)
+        assert_equal 100, slow.answer.status if head.include?("expect")
+        assert_equal body, slow.answer.body
+        assert_equal 200, slow.get("/") && slow.answer.status
+      end
+    end
+  end
+
+  def test_a_client_that_expects_to_be_told_to_go_on_where_there_is_no_place
+    gate = Ringspun::Condition.new
+    serving(->(env) { gate.wait && HELLO.call(env) }, max_requests: 1) do |connect|
+      first, second = connect.call, connect.call
+      first.get("/")
+      Ringspun::Machine.current.yield until gate.waiting == 1
+      second.send(*post("content-length: 100000\r\nexpect: 100-continue"))
+      assert_equal 503, second.answer.status
+      gate.broadcast
+      assert_equal 200, first.answer.status
+    end
+  end
+
+  # What was spooled has no name, is the program's until it has answered, and can be read as any IO.
+  def test_a_body_on_disk
+    kept = nil
+    app = lambda do |env|
+      kept = env["rack.input"]
+      [200, TEXT.dup, [[kept.gets, kept.read(2), kept.read(3, +""), kept.each.map(&:bytesize), kept.read].inspect]]
+    end
+    Dir.mktmpdir do |folder|
+      with_env("TMPDIR" => folder) do
+        body = "abc\n#{"x" * 100_000}\n\xff"
+        answer = answer_to(app, post("content-length: #{body.bytesize}", body).join, max_requests: 1, lint: false)
+        assert_equal ["abc\n", "xx", "xxx", [99_996, 1], ""].inspect, answer.body
+        assert_predicate kept, :closed?
+        assert_empty Dir.children(folder)
+      end
+    end
+  end
+
+  def test_a_body_that_breaks_on_its_way_to_the_disk
+    Dir.mktmpdir do |folder|
+      with_env("TMPDIR" => folder) do
+        serving(ECHO, max_requests: 1) do |connect, server|
+          client = connect.call
+          client.send(*post("transfer-encoding: chunked", "18000\r\n#{"x" * 0x18000}\r\nno\r\n"))
+          assert_equal 400, client.answer.status
+          connect.call.send(*post("content-length: 200000", "x" * 100_000))
+          Ringspun::Machine.current.yield until files_open.any?
+          server.stop(within: 0)
+        end
+        assert_equal ["", []], [@errors.string, files_open]
+      end
+    end
+  end
+
+  # Those of this process that have no name any more.
+  def files_open = Dir.glob("/proc/self/fd/*").filter_map { |link| name_of(link) }.grep(/ringspun-http-.*deleted/)
+
+  def name_of(link)
+    File.readlink(link)
+  rescue Errno::ENOENT
+    nil # that of the glob
+  end
+
+  def test_a_body_for_which_there_is_no_place_on_disk
+    usual = Tempfile.method(:create)
+    in_place_of_create { |*| raise Errno::ENOSPC }
+    answer = answer_to(ECHO, post("content-length: 70000", "x" * 70_000).join, max_requests: 1)
+    assert_equal [500, "close"], [answer.status, answer["connection"]]
+    assert_match(/the body of a request finds no place on disk \(No space left on device\): set TMPDIR/, @errors.string)
+  ensure
+    in_place_of_create(&usual)
+  end
+
+  def in_place_of_create(&)
+    Tempfile.singleton_class.remove_method(:create)
+    Tempfile.define_singleton_method(:create, &)
+  end
+
+  def with_env(values)
+    before = values.to_h { |name, _| [name, ENV.fetch(name, nil)] }
+    ENV.update(values)
+    yield
+  ensure
+    ENV.update(before)
   end
 
   def test_options_that_are_none

@@ -7,6 +7,7 @@ require "http_helper"
 # What a program that rests on Active Support, Active Record or I18n has around it. Rails applications: test/rails.
 class HTTPSharedThreadTest < Minitest::Test
   include AnyBackend
+  include OnServer
 
   GEMS = { "RUBYOPT" => "-rbundler/setup" }.freeze
   SERVED = <<~'RUBY'
@@ -73,6 +74,21 @@ class HTTPSharedThreadTest < Minitest::Test
       assert_equal Array.new(20) { |number| number.odd? ? :failed : number }, strands.map(&:await)
     end
     assert_equal [3, 0], [most, inside]
+  end
+
+  # A turn is for a request whose body is there.
+  def test_a_body_that_comes_slowly_has_no_turn
+    settings = Struct.new(:ringspun_http).new(Struct.new(:requests).new(1))
+    HTTP.const_set(:Railtie, Struct.new(:config).new(settings))
+    serving(->(env) { [200, { "content-type" => "text/plain" }, [env["rack.input"]&.read.to_s]] }) do |connect|
+      slow, other = connect.call, connect.call
+      slow.send("POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n", "18000\r\n#{"x" * 0x18000}\r\n")
+      2.times { |number| assert_equal 200, other.get("/#{number}") && other.answer.status }
+      slow.send("0\r\n\r\n")
+      assert_equal 0x18000, slow.answer.body.bytesize
+    end
+  ensure
+    HTTP.__send__(:remove_const, :Railtie)
   end
 
   def attempt(turns, number)

@@ -22,6 +22,7 @@ require File.exist?(built) ? built : "ringspun/http_native"
 
 require_relative "http/limits"
 require_relative "http/input"
+require_relative "http/spool"
 require_relative "http/drain"
 require_relative "http/peer"
 require_relative "http/output"

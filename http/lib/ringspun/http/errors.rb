@@ -54,6 +54,13 @@ module Ringspun
     class RequestTimeoutError < TimeoutError
     end
 
+    # A request has a body that is read before its program is called, see {HTTP.listen}, and there is no place for it on disk. The
+    # client gets a 500.
+    #
+    # @since 0.1.0
+    class SpoolError < Error
+    end
+
     # What a program has given as an answer cannot be sent: a header with the end of a line, or a body of another length than it
     # has said.
     #

@@ -24,7 +24,8 @@ module Ringspun
       #   the program is cancelled, with those that it has spun in the scope of the request, `env["ringspun.scope"]`, and the
       #   client gets a 503, or sees the answer cut. nil: no limit, and no such scope
       # @param max_requests [Integer, nil] requests that are answered at the same time, long answers included; those above are
-      #   refused with a 503 and `retry-after`. nil: no limit but that of connections
+      #   refused with a 503 and `retry-after`. The body of each has come before, in a file in `TMPDIR` where it has more than
+      #   64 KB. nil: no limit but that of connections
       # @param early_hints [Boolean] whether programs have `rack.early_hints`. Some clients and proxies of HTTP/1.1 take a 103 for
       #   the answer
       # @param tls [Hash, OpenSSL::SSL::SSLContext, nil] see {TLS.server_context}; files that have changed are read anew

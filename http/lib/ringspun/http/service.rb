@@ -1,15 +1,11 @@
 # frozen_string_literal: true
 
-require "stringio"
-
 module Ringspun
   module HTTP
     # Serves the connections of clients: for each it receives requests, calls the program, and sends what that answers.
     #
     # @api private
     class Service
-      # The number of bytes up to which a body is read before the program is called.
-      AHEAD_BYTES = 65_536
       # The bytes of a body that are read and dropped for the next request's sake, where the program has not read them.
       DROPPED_BYTES = 65_536
       # Seconds for a client to take an answer before it is done with what it sends, which nobody reads any more.
@@ -23,7 +19,7 @@ module Ringspun
       PATIENT = 1024
       TEXT = { "content-type" => "text/plain" }.freeze
       BUSY = TEXT.merge("retry-after" => "1").freeze
-      private_constant :AHEAD_BYTES, :DROPPED_BYTES, :LINGER_SECONDS, :ENV_ROOM, :PATIENCE, :PATIENT, :TEXT, :BUSY
+      private_constant :DROPPED_BYTES, :LINGER_SECONDS, :ENV_ROOM, :PATIENCE, :PATIENT, :TEXT, :BUSY
 
       # An address of IPv6 is a name only in brackets: https://www.rfc-editor.org/rfc/rfc3986#section-3.2.2
       #
@@ -44,7 +40,9 @@ module Ringspun
       # @param max_requests [Integer, nil] see {HTTP.listen}
       # @param early_hints [Boolean] see {HTTP.listen}
       # @param watchers [Array<#began, #ended>] those who look on, see {Exchange}
-      def initialize(app, errors:, limits:, request_timeout: nil, max_requests: nil, early_hints: false, watchers: [])
+      # @param has_turns [Boolean] whether requests wait for each other in the program, and so come with all of their body
+      def initialize(app, errors:, limits:, request_timeout: nil, max_requests: nil, early_hints: false, watchers: [],
+                     has_turns: false)
         raise UsageError, "a program for Rack must respond to call, got #{app.class}" unless app.respond_to?(:call)
 
         @app = app
@@ -53,6 +51,7 @@ module Ringspun
         @limits = Limits.of(limits)
         @deadlines = request_timeout && Deadlines.new(request_timeout)
         @max_requests = Limits.requests(max_requests)
+        @spools = has_turns || !max_requests.nil?
         @early_hints = early_hints
         @watchers = watchers
         @drain = Drain.new(@limits[:leaving])
@@ -117,24 +116,29 @@ module Ringspun
         @drain.size - @requests > PATIENT ? 0.0 : PATIENCE
       end
 
-      # A client that sends its body slowly is none of those that may be served at once.
+      # A client that sends its body slowly is none of those that may be served at once. One that waits to be told to send it is
+      # refused before that.
       def serve(connection, stream, env, hijack)
-        input = prepare(connection, env)
-        return turn_away(connection, env) if @requests >= @max_requests
-
-        begin
-          @requests += 1
-          finished = env["rack.response_finished"] = []
-          failed = answer(connection, stream, env, hijack, input, finished)
-          conclude(connection, stream, env, hijack, finished, failed) if failed
-        rescue Cancelled => error
-          finish(finished, env, nil, nil, error)
-          raise
-        ensure
-          @requests -= 1
-        end
-      rescue RequestError => error # its body
+        input = prepare(connection, env) unless full? && connection.expects?
+        full? ? turn_away(connection, env) : serve_in_place(connection, stream, env, hijack, input)
+      rescue RequestError, SpoolError => error # its body
         settle(connection, stream, env[Exchange::ERROR] = error)
+      ensure
+        input.close unless input.nil? || input.is_a?(StringIO) # who has kept it must not read the next request's body
+      end
+
+      def full? = @requests >= @max_requests
+
+      def serve_in_place(connection, stream, env, hijack, input)
+        @requests += 1
+        finished = env["rack.response_finished"] = []
+        failed = answer(connection, stream, env, hijack, input, finished)
+        conclude(connection, stream, env, hijack, finished, failed) if failed
+      rescue Cancelled => error
+        finish(finished, env, nil, nil, error)
+        raise
+      ensure
+        @requests -= 1
       end
 
       # @return [Array(Integer, Hash, Exception), nil] what the program has answered, and what has kept it from being sent; nil:
@@ -155,8 +159,6 @@ module Ringspun
         finish(finished, env, status, headers, nil) unless finished.empty?
       rescue Failure => error
         [status, headers, error]
-      ensure
-        input.close if input.is_a?(Input) # who has kept it must not read the next request's body
       end
 
       def conclude(connection, stream, env, hijack, finished, failed)
@@ -170,7 +172,7 @@ module Ringspun
         finish(finished, env, *failed)
       end
 
-      # @return [Input]
+      # @return [Input, StringIO, File, NoInput]
       def prepare(connection, env)
         left = connection.left
         env.delete("rack.early_hints") if @early_hints && env["SERVER_PROTOCOL"] == "HTTP/1.0"
@@ -216,9 +218,12 @@ module Ringspun
 
       def input(connection, left)
         return @no_input if left&.zero?
-        return Input.new(connection) if left.nil? || left > AHEAD_BYTES || connection.expects?
 
-        StringIO.new(Input.new(connection).read)
+        input = Input.new(connection)
+        return Spool.of(input) if @spools
+        return input if left.nil? || left > Spool::MEMORY_BYTES || connection.expects?
+
+        StringIO.new(input.read)
       end
 
       def turn_away(connection, env)

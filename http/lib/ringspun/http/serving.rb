@@ -34,10 +34,11 @@ module Ringspun
       # @raise [UsageError]
       def begin(app)
         @metrics&.here
-        app = Frameworks.around(app, @telling)
-        app = @metrics.in_front_of(app, @path) if @path
+        framed = Frameworks.around(app, @telling)
+        has_turns = !framed.equal?(app)
+        framed = @metrics.in_front_of(framed, @path) if @path
         watchers = [Tracing.of(@tracing), @metrics, @log].compact
-        @service = Service.new(app, errors: @errors, limits: @limits, watchers:, **@options)
+        @service = Service.new(framed, errors: @errors, limits: @limits, watchers:, has_turns:, **@options)
         self
       end
 

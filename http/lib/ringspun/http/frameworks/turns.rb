@@ -4,8 +4,9 @@ module Ringspun
   module HTTP
     module Frameworks
       # Lets as many requests run at once as the database has connections for; the others wait for their turn, the oldest first.
-      # So none fails because it finds no connection. A request has its turn until the program has returned its answer: bodies
-      # that stream, connections that the program has taken and ActionController::Live go on without.
+      # So none fails because it finds no connection. A request comes here with all of its body, and has its turn until the
+      # program has returned its answer: bodies that stream, connections that the program has taken and ActionController::Live go
+      # on without.
       #
       # @api private
       class Turns
