@@ -18,9 +18,13 @@ class HTTPAccessLogTest < Minitest::Test
     out.string.lines
   end
 
+  # As a guide has it.
+  FORWARDED = ->(exchange) { exchange.env["HTTP_X_FORWARDED_FOR"] || exchange.client }
+  HAPPENED = ->(exchange) { [exchange.status || "-", exchange.happened, exchange.bytes, FORWARDED.call(exchange)].join(" ") }
+
   # The status, and what has become of each request.
   def happened(app = HELLO, **, &)
-    logged(->(exchange) { [exchange.status || "-", exchange.happened, exchange.bytes].join(" ") }, app, **, &).map(&:chomp)
+    logged(HAPPENED, app, **, &).map { |line| line.delete_suffix(" 127.0.0.1\n") }
   end
 
   def test_the_common_and_the_combined_form
@@ -120,6 +124,53 @@ class HTTPAccessLogTest < Minitest::Test
       end
       assert_equal ["408 timed_out"], lines.map { |line| line[/\A\d+ \w+/] }
     end
+  end
+
+  # The name of what has become of them is also that of a counter.
+  def assert_counted(expected, app, request, **limits)
+    metrics = HTTP::Metrics.new
+    lines = happened(app, lint: false, metrics:, **limits) do |connect|
+      connect.call.send(request)
+      Ringspun::Machine.current.yield until metrics.text.match?(/_requests_total\{status="\dxx"\} 1$/)
+    end
+    assert_equal [expected], lines.map { |line| line[/\A\d+ \w+/] }
+    assert_includes metrics.text, "ringspun_http_requests_ended_total{happened=\"#{expected.split.last}\"} 1\n"
+  end
+
+  CLOSE = "host: a\r\nconnection: close\r\n"
+
+  def test_an_answer_that_takes_too_long
+    never = ->(_env) { Ringspun::Machine.current.sleep }
+    assert_counted("503 timed_out", never, "GET / HTTP/1.1\r\n#{CLOSE}\r\n", request_timeout: 0.01) # must pass
+    assert_match(/no whole answer after 0\.01 s/, @errors.string)
+  end
+
+  def test_a_body_that_is_too_long
+    assert_counted("413 refused", HELLO, "POST / HTTP/1.1\r\n#{CLOSE}content-length: 9\r\n\r\n", limits: { body_max: 8 })
+    chunks = "transfer-encoding: chunked\r\n\r\n9\r\n"
+    assert_counted("413 refused", ->(env) { [200, {}, [env["rack.input"].read]] }, "POST / HTTP/1.1\r\n#{CLOSE}#{chunks}",
+                   limits: { body_max: 8 })
+  end
+
+  def test_a_client_that_takes_nothing
+    much = ["x" * 30_000_000]
+    assert_counted("200 timed_out", ->(_env) { [200, {}, much] }, "GET / HTTP/1.1\r\n#{CLOSE}\r\n",
+                   limits: { write: 0.01 }) # must pass
+  end
+
+  def test_a_request_for_which_there_is_no_place
+    gate = Ringspun::Condition.new
+    metrics = HTTP::Metrics.new
+    lines = happened(->(env) { gate.wait && HELLO.call(env) }, metrics:, max_requests: 1) do |connect|
+      first, second = connect.call, connect.call
+      first.get("/")
+      Ringspun::Machine.current.yield until gate.waiting == 1
+      second.get("/") && second.answer
+      gate.broadcast
+      first.answer
+    end
+    assert_equal(["503 refused", "200 answered"], lines.map { |line| line[/\A\d+ \w+/] })
+    assert_includes metrics.text, "ringspun_http_requests_ended_total{happened=\"refused\"} 1\n"
   end
 
   # One that was answered, and whose body then cannot be read, is no second request.

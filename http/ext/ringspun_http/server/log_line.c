@@ -97,7 +97,7 @@ static uint64_t micros_of(VALUE seconds) {
 
 /* A program may put into its env what is no String, and whose to_s is its own: nothing may lie in the scratch meanwhile. */
 static VALUE text_of(VALUE env, VALUE key) {
-    VALUE value = NIL_P(env) ? Qnil : rb_hash_lookup(env, key);
+    VALUE value = rb_hash_lookup(env, key);
     return RTEST(value) ? rb_obj_as_string(value) : Qnil;
 }
 
@@ -137,7 +137,7 @@ static void read_texts(VALUE texts[TEXT_COUNT], VALUE env) {
 }
 
 static void put_request(VALUE env, const VALUE texts[TEXT_COUNT]) {
-    if (NIL_P(env)) {
+    if (RHASH_EMPTY_P(env)) {
         PUT("-");
         return;
     }
@@ -150,7 +150,7 @@ static void put_request(VALUE env, const VALUE texts[TEXT_COUNT]) {
 /* A line of the Common Log Format, with the seconds that the request has taken, and what has become of it unless it was answered.
  *
  * @param more [Boolean] whether it has where the client comes from, and what it is
- * @param env [Hash, nil]
+ * @param env [Hash] empty for what was no request
  * @param time [String] between the brackets
  * @param client [String]
  * @param status [Integer, nil]
@@ -257,7 +257,7 @@ static void put_json_seconds(uint64_t micros) {
 
 /* {"time":"2026-11-29T09:00:00.000Z","client":"203.0.113.7","method":"GET","path":"/",...}, without what is nil.
  *
- * @param env [Hash, nil]
+ * @param env [Hash] empty for what was no request
  * @param milliseconds [Integer] since 1970
  * @param pid [Integer]
  * @param client [String]

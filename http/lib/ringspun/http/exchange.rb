@@ -11,11 +11,8 @@ module Ringspun
       ERROR = "ringspun.error"
       # What frameworks say of the route that they have chosen: Rails from 8.0 on, and Sinatra.
       ROUTES = %w[action_dispatch.route_uri_pattern sinatra.route].freeze
-      private_constant :ROUTES
-
-      # @return [Hash, nil] the env of the request; nil: there was none that could be read
-      # @since 0.1.0
-      attr_reader :env
+      NO_REQUEST = {}.freeze
+      private_constant :ROUTES, :NO_REQUEST
 
       # @return [Float] when its head had come, in seconds of the clock that only goes on
       # @since 0.1.0
@@ -66,6 +63,10 @@ module Ringspun
         tell(:ended)
       end
 
+      # @return [Hash] the env of the request; it is empty and frozen where there was none that could be read
+      # @since 0.1.0
+      def env = @env || NO_REQUEST
+
       # @return [Integer, nil] the status of the answer; nil: none has begun, or the program has answered by itself
       # @since 0.1.0
       def status = @connection.status
@@ -88,7 +89,7 @@ module Ringspun
 
       # @return [Exception, nil] what has ended it, be it the program's, the client's or the server's fault
       # @since 0.1.0
-      def error = @error || @env&.[](ERROR)
+      def error = @error || env[ERROR]
 
       # What has become of the request: `:answered`; `:refused`: it was none, or too large; `:failed`: the program has raised, or
       # has given a body that could not be sent to its end; `:timed_out`; `:gone`: the client has closed the connection;
@@ -110,9 +111,7 @@ module Ringspun
       # @return [String, nil] the pattern of the route, where the program's framework says it
       # @since 0.1.0
       def route
-        return unless @env
-
-        ROUTES.each { |name| (found = @env[name]) && (return found.to_s) }
+        ROUTES.each { |name| (found = env[name]) && (return found.to_s) }
         nil
       end
 

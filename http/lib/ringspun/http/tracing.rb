@@ -42,7 +42,8 @@ module Ringspun
 
       # @param exchange [Exchange]
       def began(exchange)
-        env = exchange.env or return
+        return if (env = exchange.env).empty?
+
         above = ::OpenTelemetry.propagation.extract(env, getter: Env)
         span = @tracer.start_span(name_of(env), with_parent: above, kind: :server, attributes: of_request(env))
         context = ::OpenTelemetry::Trace.context_with_span(span, parent_context: above)
