@@ -35,5 +35,5 @@ Bench.table "http_idle" do
 
   Bench::Http.contend(self, "hello", floors: %w[nginx], &held)
 
-  targets "rss_per_idle <= 16_384", "rss_per_idle <= 1.1 x ringspun epoll"
+  targets "rss_per_idle <= 16_384", "rss_per_idle <= 4_096", "rss_per_idle <= 1.1 x ringspun epoll"
 end

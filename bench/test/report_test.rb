@@ -76,6 +76,22 @@ class BenchTest::ReportTest < Minitest::Test
     assert_includes markdown("--quick"), "NOT FOR JUDGEMENT"
   end
 
+  # What one of ours costs more has no peer to stand beside; what a peer alone has not run is for the full report.
+  def test_markdown_shows_rows_that_are_ours_alone
+    table = BenchTest.table do
+      row "usual"
+      row "ours alone", skipped: { threads: "no" }
+      contender("threads") {}
+      contender("ringspun") {}
+    end.narrowed(backends: %w[uring])
+    result = Bench::Result.new(table)
+    result.rows.product(table.contenders) do |row, contender|
+      why = row.row.skipped[contender.declared_as]
+      row.add(contender, why ? { "unavailable" => why } : BenchTest.sample)
+    end
+    assert_match(/ours alone \| - \| \*\*2\.00 s\*\* \|/, markdown_of(result).to_s)
+  end
+
   def test_markdown_goes_between_the_marks_of_a_page
     other = BenchTest.result(BenchTest.table("other") { contender("ringspun") {} }.narrowed(backends: %w[uring]))
     report = markdown_of(@result, other)

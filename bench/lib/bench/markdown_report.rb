@@ -71,9 +71,12 @@ module Bench
     def table(tables)
       names = names_in(tables)
       lines = [cells(["", *names, *RATIOS]), cells(["---", *["---:"] * (names.size + RATIOS.size)])]
-      lines += tables.flat_map(&:comparisons).map { |row| cells(line(row, names)) }
+      lines += tables.flat_map(&:rows).select { |row| shown?(row) }.map { |row| cells(line(row, names)) }
       lines.join("\n")
     end
+
+    # A row that some have skipped is shown where all others have, for it says what one of ours costs more than another.
+    def shown?(row) = row.comparison || (row.subject && row.measured.all?(&:ours?))
 
     # Floors have names of their own, and one column.
     def names_in(tables)
@@ -89,7 +92,7 @@ module Bench
 
     def cell(row, name)
       contender = row.contenders.find { |each| each.name == name || (name == "floor" && each.role == "floor") }
-      return "-" unless contender
+      return "-" if contender.nil? || !(row.comparison || contender.measured?)
       return "n/a" unless contender.measured?
 
       contender.subject? ? "**#{contender.text}**" : contender.text
