@@ -95,6 +95,19 @@ class HTTPClocksTest < Minitest::Test
     end
   end
 
+  def test_a_program_that_does_not_read_holds_the_client
+    app = ->(env) { machine.sleep(20) && READS.call(env) }
+    serving(app) do |connect|
+      client = connect.call
+      sent = 0
+      client.send(POST, "content-length: 10000000\r\n\r\n")
+      Ringspun.spin { 1000.times { client.send("x" * 10_000) && (sent += 10_000) } }
+      machine.sleep(19)
+      assert_includes 10_000..3_000_000, sent
+      assert_equal [200, "10000000"], client.answer.to_a.values_at(0, 2)
+    end
+  end
+
   MUCH = "x" * 5_000_000
   ANSWERS = { "in one String" => [MUCH], "in pieces" => [MUCH.byteslice(0, 100_000)].cycle.take(50).each,
               "by a stream" => ->(output) { 500.times { output.write("x" * 10_000) } },

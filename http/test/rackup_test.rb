@@ -114,6 +114,24 @@ class HTTPRackupTest < Minitest::Test
     assert_equal "DEFAULT", trap(:TERM, "DEFAULT")
   end
 
+  # Nobody tells the program to close it: ActionCable would have each Ctrl-C wait.
+  def test_a_connection_that_the_program_has_taken_keeps_no_server
+    taken = Thread::Queue.new
+    takes = lambda do |env|
+      taken << env["rack.hijack"].call
+      [-1, {}, []]
+    end
+    run_in_this_process(takes) do |server|
+      TCPSocket.open("127.0.0.1", server.port) do |socket|
+        socket.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        @io = taken.pop
+        Rackup::Handler::Ringspun.shutdown
+      end
+    end
+    refute_predicate @io, :closed?
+    @io.close
+  end
+
   # HUP comes when its terminal is closed, and whoever was started by nohup does not hear it.
   def test_a_closed_terminal
     before = trap(:HUP, "DEFAULT")
@@ -127,9 +145,9 @@ class HTTPRackupTest < Minitest::Test
     assert_equal "IGNORE", trap(:HUP, before || "DEFAULT")
   end
 
-  def run_in_this_process(&block)
+  def run_in_this_process(app = HELLO, &block)
     client = nil
-    Rackup::Handler::Ringspun.run(HELLO, Host: "127.0.0.1", Port: 0, quiet: true) do |server|
+    Rackup::Handler::Ringspun.run(app, Host: "127.0.0.1", Port: 0, quiet: true) do |server|
       client = Thread.new { block.call(server) }
     end
     client.join
