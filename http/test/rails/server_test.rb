@@ -113,6 +113,47 @@ class RailsServerTest < Minitest::Test
     assert_equal REQUESTS, answers.map(&:first).uniq.size
   end
 
+  # A form that Rails reads and that has no file in it.
+  FORM = "POST /uploads HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/x-www-form-urlencoded\r\n" \
+         "content-length: 70000\r\n\r\n".freeze
+
+  # They are as many as there are turns, and have none while their bodies come.
+  def test_slow_uploads_keep_nobody_waiting
+    Ringspun.run do
+      uploads = Array.new(REQUESTS) { Ringspun.connect_tcp("127.0.0.1", @port) }
+      uploads.each { |stream| stream.write(FORM, "x" * 69_999) && stream.flush }
+      assert_equal "200", get("/up").code
+      uploads.each { |stream| stream.write("x") }
+      assert_equal(["400"] * REQUESTS, uploads.map { |stream| stream.read[/ (\d{3}) /, 1] })
+    ensure
+      uploads&.each(&:close)
+    end
+  end
+
+  # As the pool has connections; the others come when these have left.
+  def test_more_requests_than_there_are_turns
+    more = 20
+    answers = Ringspun.run do |machine|
+      asked = Array.new(REQUESTS + more) { machine.spin { get("/connection") } }
+      2.times { @crowd.gather(REQUESTS) && @crowd.go }
+      2.times { @crowd.gather(more) && @crowd.go }
+      asked.map(&:await)
+    end
+    assert_equal ["200"], answers.map(&:code).uniq
+  end
+
+  # From Rails 8.0 on it says the pattern.
+  def test_the_inspector_has_the_route
+    pattern = RailsApp::VERSION.to_f >= 8 ? " (/strands/:number(.:format))" : ""
+    assert_includes get("/strands/7").body, "\"GET /strands/7#{pattern}\""
+  end
+
+  def test_events
+    answer = get("/events", "Last-Event-ID": "6")
+    assert_equal ["text/event-stream", "no-cache"], [answer.content_type, answer["cache-control"]]
+    assert_match(/\Aid: 7\ndata: \d+ notes\n\n\z/, answer.body)
+  end
+
   def test_action_controller_live
     assert_match(/\Aevent: count\ndata: \d+ notes\n\ndata: more\n\n\z/, live_events)
     assert_includes %w[ActionController::Live::ClientDisconnected IOError], word_of_who_writes_on

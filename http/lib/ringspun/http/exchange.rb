@@ -9,10 +9,12 @@ module Ringspun
     class Exchange
       # Where the service leaves, in the env, the error that has ended a request.
       ERROR = "ringspun.error"
-      # What frameworks say of the route that they have chosen: Rails from 8.0 on, and Sinatra.
+      # What frameworks say of the route that they have chosen: Rails 8.0, and Sinatra.
       ROUTES = %w[action_dispatch.route_uri_pattern sinatra.route].freeze
       NO_REQUEST = {}.freeze
-      private_constant :ROUTES, :NO_REQUEST
+      # The route itself, of which Rails from 8.1 on makes the pattern when it is asked for.
+      ROUTE = "action_dispatch.route"
+      private_constant :ROUTES, :ROUTE, :NO_REQUEST
 
       # @return [Float] when its head had come, in seconds of the clock that only goes on
       # @since 0.1.0
@@ -112,7 +114,8 @@ module Ringspun
       # @since 0.1.0
       def route
         ROUTES.each { |name| (found = env[name]) && (return found.to_s) }
-        nil
+        found = env[ROUTE]
+        found.path.spec.to_s if found.respond_to?(:path)
       end
 
       # @return [String] as {Inspector} shows it

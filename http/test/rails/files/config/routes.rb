@@ -2,6 +2,8 @@
 
 Rails.application.routes.draw do
   get "up", to: "rails/health#show"
+  get "strands/:number", to: "states#strands"
+  get "events", to: "states#events"
   get "state/:number", to: "states#show"
   get "connection", to: "states#connection"
   get "count", to: "states#count"

@@ -15,6 +15,15 @@ class StatesController < ApplicationController
 
   def count = render(plain: Note.count)
 
+  def strands = render(plain: Ringspun.inspect_tree)
+
+  def events
+    headers["rack.hijack"] = Ringspun::HTTP::SSE.body(request.env) do |events|
+      events.write("#{Note.count} notes", id: events.last_id.to_i + 1)
+    end
+    head :ok, content_type: "text/event-stream"
+  end
+
   # The connection is the request's own from here to its end.
   def connection
     Note.lease_connection
