@@ -128,6 +128,7 @@ static void put_seconds(uint64_t micros) {
 enum { METHOD, URI, PROTOCOL, USER, REFERER, AGENT, HOST, TEXT_COUNT };
 
 static void read_texts(VALUE texts[TEXT_COUNT], VALUE env) {
+    Check_Type(env, T_HASH);
     const VALUE keys[TEXT_COUNT] = {
         [METHOD] = rhs_keys[RHS_REQUEST_METHOD], [URI] = rhs_keys[RHS_REQUEST_URI], [PROTOCOL] = rhs_keys[RHS_SERVER_PROTOCOL],
         [USER] = rhs_keys[RHS_REMOTE_USER], [REFERER] = rhs_name_keys[RHTTP_NAME_REFERER],
