@@ -71,7 +71,7 @@ class SqlitePagesTest < SqliteCase
     from_ends = places.product(%w[first last], ["", "&from=#{last}"])
     from_ends = from_ends.map { |place, order, from| "#{place}&order=#{order}#{from}" }
     ["/", "/queues", "/busy", "/processes", "/classes", "/class?class=A", "/done", "/done?order=first", "/done?class=A",
-     "/done?class=A&order=first", *places, *from_ends]
+     "/done?class=A&order=first", "/done?queue=done", "/done?queue=done&order=last", *places, *from_ends]
   end
 
   def show(path)

@@ -8,11 +8,11 @@ require "support/worked"
 # The page of the jobs that are done, and those of their classes.
 class WebDoneTest < WebCase
   # As a worker does whose settings keep them.
-  def finish(jid, seconds: 0.25, class_name: "Work", **)
-    push(jid, queue: "default", class: class_name, **)
-    one = memory.fetch(NODE, ["default"], 1).first
+  def finish(jid, seconds: 0.25, class_name: "Work", queue: "default", **)
+    push(jid, queue:, class: class_name, **)
+    one = memory.fetch(NODE, [queue], 1).first
     ran = Storage::Ran.new(seconds, class_name)
-    memory.ack(NODE, [Storage::Ack.new(queue: "default", token: one.token, jid:, ran:)])
+    memory.ack(NODE, [Storage::Ack.new(queue:, token: one.token, jid:, ran:)])
   end
 
   def measure(minute, name, processed, failed = 0, milliseconds = 0, histogram = {})
@@ -51,6 +51,20 @@ class WebDoneTest < WebCase
     assert_equal [2, 1, 0], numbers["/done?class=Rare"]
     assert_equal "", linked("/done?class=Rare", "More")
     assert_match(/There are none/, text("/done?class=None"))
+  end
+
+  def test_the_last_page_and_a_queue
+    60.times { |number| finish("j#{number}", args: ["n#{number}"], queue: number < 3 ? "rare" : "default") }
+    numbers = ->(path) { get(path).body.scan(/&quot;n(\d+)&quot;/).flatten.map(&:to_i) }
+    assert_equal (0..49).to_a.reverse, numbers[linked("/done", "Last page")]
+    assert_match(/the last 50/, text("/done?order=last"))
+    assert_equal "/done", linked("/done?order=last", "First page")
+    assert_equal ["", ""], [linked("/done?from=50", "Last page"), linked("/done?order=last", "More")]
+    assert_equal [2, 1, 0], numbers["/done?queue=rare"]
+    assert_equal [2, 1, 0], numbers["/done?queue=rare&class=Work"]
+    assert_equal "/done?queue=default&order=last", linked("/done?queue=default", "Last page")
+    assert_equal (3..52).to_a.reverse, numbers["/done?queue=default&order=last"]
+    assert_match(/There are none/, text("/done?queue=rare&class=None"))
   end
 
   def test_all_classes

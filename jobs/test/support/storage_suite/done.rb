@@ -46,6 +46,21 @@ module StorageSuite
                     done_jids(0, 9, job_class: "Nobody")]
     end
 
+    def test_what_is_done_is_read_by_its_queue
+      return unless keeps_done?
+
+      finish("a", "b", queue: "x::y")
+      finish("c")
+      finish("d", queue: "x::y", class_name: "Other")
+      assert_equal [%w[d b a], %w[a b], %w[b], %w[c], []],
+                   [done_jids(0, 9, queue: "x::y"), done_jids(0, 2, queue: "x::y", from_end: true),
+                    done_jids(1, 1, queue: "x::y"), done_jids(0, 9, queue: "default"), done_jids(0, 9, queue: "nobody")]
+      assert_equal [%w[b a], %w[d], [], %w[a]],
+                   [done_jids(0, 9, queue: "x::y", job_class: "Work"), done_jids(0, 9, queue: "x::y", job_class: "Other"),
+                    done_jids(0, 9, queue: "default", job_class: "Other"),
+                    done_jids(0, 1, queue: "x::y", job_class: "Work", from_end: true)]
+    end
+
     # Anybody may have written it.
     def test_a_class_of_any_type_is_kept
       finish("a", class_name: ["\xff", nil])

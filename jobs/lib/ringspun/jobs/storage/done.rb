@@ -18,10 +18,11 @@ module Ringspun
       # @param from [Integer] 0 is the one that was done last
       # @param count [Integer]
       # @param job_class [Class, String, nil] only those of that class
+      # @param queue [String, nil] only those that were fetched from that queue
       # @param from_end [Boolean] 0 is the one that was done first, and the others follow
       # @return [Array<Done>, nil] nil: this storage keeps none
       # @since 0.1.0
-      def done(from, count, job_class: nil, from_end: false, connection: nil) = missing(:done)
+      def done(from, count, job_class: nil, queue: nil, from_end: false, connection: nil) = missing(:done)
 
       # @param token [String]
       # @return [Done, nil] nil: it is not there any more

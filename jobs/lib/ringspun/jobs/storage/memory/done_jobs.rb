@@ -9,10 +9,12 @@ module Ringspun
         # @api private
         module DoneJobs
           # (see Storage#done)
-          def done(from, count, job_class: nil, from_end: false, connection: nil)
+          def done(from, count, job_class: nil, queue: nil, from_end: false, connection: nil)
             name = job_class.is_a?(Module) ? job_class.name : job_class
             synchronize do
-              all = name ? @done.each_value.select { |job| job.class_name == name } : @done.values
+              all = @done.values
+              all.select! { |job| job.class_name == name } if name
+              all.select! { |job| job.queue == queue } if queue
               copies((from_end ? all : all.reverse)[from, count])
             end
           end

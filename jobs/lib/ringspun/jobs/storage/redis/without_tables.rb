@@ -9,7 +9,7 @@ module Ringspun
         # @api private
         module WithoutTables
           # (see Storage#done)
-          def done(from, count, job_class: nil, from_end: false, connection: nil) = nil
+          def done(from, count, job_class: nil, queue: nil, from_end: false, connection: nil) = nil
 
           # (see Storage#find_done)
           def find_done(token, connection: nil) = nil

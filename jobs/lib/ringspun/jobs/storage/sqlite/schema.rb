@@ -80,9 +80,12 @@ module Ringspun
                                 runs TEXT NOT NULL DEFAULT '[]') WITHOUT ROWID;
           SQL
 
+          # So that those of a queue are found among the jobs that are done.
+          FOURTH = "CREATE INDEX done_of_queue ON done (queue, at, job);\n"
+
           # A step that lets programs before it go on with the tables leaves `state.oldest` as it is. One after which they would
           # write what is wrong sets it to its own number.
-          STEPS = [FIRST, SECOND, THIRD].freeze
+          STEPS = [FIRST, SECOND, THIRD, FOURTH].freeze
 
           # What a file of the program's own has of ours in front of each name, and the table with the version.
           PREFIX = "ringspun_"

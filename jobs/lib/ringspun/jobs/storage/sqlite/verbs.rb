@@ -117,9 +117,9 @@ module Ringspun
           def results(jids, connection: nil) = read(connection) { |tables| tables.results(jids) }
 
           # (see Storage#done)
-          def done(from, count, job_class: nil, from_end: false, connection: nil)
+          def done(from, count, job_class: nil, queue: nil, from_end: false, connection: nil)
             name = job_class.is_a?(Module) ? job_class.name : job_class
-            read(connection) { |tables| tables.done(from, count, name, from_end) }
+            read(connection) { |tables| tables.done(from, count, name, queue, from_end) }
           end
 
           # (see Storage#find_done)

@@ -15,15 +15,32 @@ module Ringspun
         private
 
         def content
-          from = request.number(:from)
-          first = request[:order] == "first"
-          jobs = storage.done(from, PAGE + 1, job_class: request[:class], from_end: first)
+          @from = request.number(:from)
+          @order = request[:order]
+          @query = { class: request[:class], queue: request[:queue] }.compact
+          jobs = read
           return m.p("This storage has no tables, and keeps no jobs that are done.", class: "soft") unless jobs
 
-          explain if jobs.empty? && from.zero? && !request[:class]
-          choose(first) if jobs.any? || request[:class]
-          DoneTable.new(@view).write(m, jobs.first(PAGE), "#{number(from + 1)} to #{number(from + [jobs.size, PAGE].min)}")
-          pages(from, jobs.size > PAGE)
+          explain if jobs.empty? && @from.zero? && @query.empty?
+          choose if jobs.any? || @query.any?
+          DoneTable.new(@view).write(m, jobs.first(PAGE), caption(jobs))
+          pages(jobs.size > PAGE)
+        end
+
+        # Nobody counts them, so the last page is what is read from the end.
+        def read
+          conditions = { job_class: @query[:class], queue: @query[:queue] }
+          return storage.done(0, PAGE, **conditions, from_end: true)&.reverse if last?
+
+          storage.done(@from, PAGE + 1, **conditions, from_end: @order == "first")
+        end
+
+        def last? = @order == "last"
+
+        def caption(jobs)
+          return "the last #{number(jobs.size)}" if last?
+
+          "#{number(@from + 1)} to #{number(@from + [jobs.size, PAGE].min)}"
         end
 
         def explain
@@ -31,24 +48,28 @@ module Ringspun
               class: "soft")
         end
 
-        def choose(first)
+        def choose
           m.form(method: "get", action: url("/done")) do
             m.div(class: "fields") do
-              m.label("Class", for: "class") { m.input(type: "text", id: "class", name: "class", value: request[:class]) }
+              { "Class" => :class, "Queue" => :queue }.each do |label, name|
+                m.label(label, for: name) { m.input(type: "text", id: name, name: name, value: @query[name]) }
+              end
               m.button("Show these", type: "submit")
             end
           end
           m.p(class: "buttons") do
-            m.a("Newest first", href: url("/done", class: request[:class]), aria_current: ("true" unless first))
-            m.a("Oldest first", href: url("/done", class: request[:class], order: "first"), aria_current: ("true" if first))
+            m.a("Newest first", href: url("/done", **@query), aria_current: ("true" unless @order))
+            m.a("Oldest first", href: url("/done", **@query, order: "first"), aria_current: ("true" if @order == "first"))
           end
         end
 
-        def pages(from, more)
-          same = { class: request[:class], order: request[:order] }
+        def pages(more)
+          here = { **@query, order: @order }
           m.p(class: "buttons") do
-            m.a("Back", href: url("/done", **same, from: [from - PAGE, 0].max)) if from.positive?
-            m.a("More", href: url("/done", **same, from: from + PAGE)) if more
+            m.a("First page", href: url("/done", **@query)) if last?
+            m.a("Back", href: url("/done", **here, from: [@from - PAGE, 0].max)) if @from.positive?
+            m.a("More", href: url("/done", **here, from: @from + PAGE)) if more
+            m.a("Last page", href: url("/done", **@query, order: "last")) if more && @order.nil?
           end
         end
       end

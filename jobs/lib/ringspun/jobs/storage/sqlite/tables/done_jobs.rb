@@ -13,19 +13,24 @@ module Ringspun
             ROWS = "SELECT page.job, entry, page.at, name, node, seconds, class FROM (%s LIMIT ? OFFSET ?) AS page " \
                    "CROSS JOIN done ON done.job = page.job CROSS JOIN jobs ON jobs.id = page.job " \
                    "CROSS JOIN queues ON queues.id = queue ORDER BY page.at %s, page.job %s"
-            # By whether it is of one class, and whether from the end.
-            PAGES = [["", false], ["", true], ["WHERE class = ?", false], ["WHERE class = ?", true]].to_h do |where, from_end|
+            OF_CLASS = "class = ?"
+            OF_QUEUE = "queue = (SELECT id FROM queues WHERE name = ?)"
+            # By what all have in common, and whether they are read from the end. Of a class and a queue, all of the class are
+            # looked at.
+            PAGES = [[], [OF_CLASS], [OF_QUEUE], [OF_CLASS, "+#{OF_QUEUE}"]].product([false, true]).to_h { |conditions, from_end|
+              where = "WHERE #{conditions.join(" AND ")}" if conditions.any?
               way = from_end ? "ASC" : "DESC"
               sql = format(ROWS, "SELECT job, at FROM done #{where} ORDER BY at #{way}, job #{way}", way, way)
-              [[!where.empty?, from_end], sql.freeze]
-            end.freeze
+              [[conditions.include?(OF_CLASS), conditions.any? { |one| one.end_with?(OF_QUEUE) }, from_end], sql.freeze]
+            }.freeze
             ONE = "SELECT job, entry, at, name, node, seconds, class FROM done JOIN jobs ON jobs.id = job " \
                   "JOIN queues ON queues.id = queue WHERE job = ?"
-            private_constant :ROWS, :PAGES, :ONE
+            private_constant :ROWS, :OF_CLASS, :OF_QUEUE, :PAGES, :ONE
 
             # @return [Array<Done>]
-            def done(from, count, name, from_end)
-              rows(PAGES.fetch([!name.nil?, from_end == true]), *(text(name) if name), count, from)
+            def done(from, count, name, queue, from_end)
+              sql = PAGES.fetch([!name.nil?, !queue.nil?, from_end == true])
+              rows(sql, *[name, queue].compact.map { |one| text(one) }, count, from)
                 .map { |job, *rest| Done.new(job.to_s, *rest) }
             end
 
