@@ -91,7 +91,8 @@ module Ringspun
       end
 
       def carry_out(arguments)
-        command = arguments.command.new(Jobs.storage, arguments.options, input: @input, output: @output, errors: @errors)
+        storage = Jobs.storage if arguments.command.storage?(arguments.options)
+        command = arguments.command.new(storage, arguments.options, input: @input, output: @output, errors: @errors)
         command.call(arguments.names)
       rescue Errno::EPIPE # whoever reads has read enough
         SUCCESS

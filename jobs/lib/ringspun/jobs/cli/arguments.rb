@@ -110,7 +110,8 @@ module Ringspun
           unknown = @options.keys - (@command ? @command.options : [])
           return if unknown.empty?
 
-          raise ConfigError, "#{@command ? @command.title : "a worker"} takes no --#{unknown.first}; --help lists the options"
+          name = unknown.first.name.tr("_", "-")
+          raise ConfigError, "#{@command ? @command.title : "a worker"} takes no --#{name}; --help lists the options"
         end
 
         def parser(of_commands)
@@ -133,7 +134,8 @@ module Ringspun
 
         def help_of_command
           text = @command.text.sub(/\A./, &:upcase)
-          OptionParser.new("Usage: ringspun-jobs #{@command.usage} [options]\n\n#{text}.\n\n", 26, "  ") { |options|
+          more = "#{@command.more}\n" if @command.more
+          OptionParser.new("Usage: ringspun-jobs #{@command.usage} [options]\n\n#{text}.\n\n#{more}", 26, "  ") { |options|
             for_commands(options, @command.options)
             options.separator ""
             options.separator "Where the jobs are:"

@@ -186,7 +186,21 @@ module Ringspun
       #
       # @api private
       class Move < Change
-        command "move FROM TO", "moves jobs of a place to the end of a queue, where they also belong from then on", *CHOICES
+        command "move FROM TO | --from STORAGE --to STORAGE",
+                "moves jobs of a place to the end of a queue, where they also belong from then on, or all to another storage",
+                *CHOICES, *Relocate::OPTIONS
+
+        class << self
+          def more = Relocate::MORE
+
+          def storage?(options) = !Relocate.meant?(options)
+        end
+
+        def call(names)
+          return super unless Relocate.meant?(@options)
+
+          Relocate.new(nil, @options, input: @input, output: @output, errors: @errors).call(names)
+        end
 
         private
 

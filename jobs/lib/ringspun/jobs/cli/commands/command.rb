@@ -17,6 +17,11 @@ module Ringspun
           tag: ["--tag NAME", "only jobs with that tag"],
           text: ["--text TEXT", "only jobs with that in their arguments"],
           queue: ["-q", "--queue NAME", "only jobs of that queue"],
+          from: ["--from STORAGE", "moves all jobs of that storage"],
+          to: ["--to STORAGE", "and stores them in that one"],
+          dry_run: ["--dry-run", "only counts what there is to move"],
+          once: ["--once", "does not wait for jobs in flight, nor for those that come"],
+          stay: ["--stay", "goes on until Ctrl-C, for clients that still enqueue into the old storage"],
           all: ["--all", "all jobs of the place; in a list, however many"],
           yes: ["--yes", "does not ask"],
           limit: ["--limit N", Integer, "how many at most; 100"],
@@ -36,6 +41,13 @@ module Ringspun
           attr_reader :text
           # @return [Array<Symbol>] which of {OPTIONS} it takes
           attr_reader :options
+
+          # @return [String, nil] what its help says beside that
+          def more = nil
+
+          # @param _options [Hash{Symbol => Object}]
+          # @return [Boolean] whether it needs the storage of the settings
+          def storage?(_options) = true
 
           # @return [String]
           def title = usage[/\A\S+/]
@@ -85,7 +97,7 @@ module Ringspun
           end
         end
 
-        # @param storage [Storage]
+        # @param storage [Storage, nil] nil: it needs none, see {storage?}
         # @param options [Hash{Symbol => Object}] of {OPTIONS}
         # @param input [IO] where to ask whether it is meant
         # @param output [IO]
