@@ -114,6 +114,7 @@ module Ringspun
       # @since 0.1.0
       def close
         @closed = true
+        @delivery.attendance&.close
         @way.close
         nil
       end

@@ -15,12 +15,12 @@ module Ringspun
         # @param enqueuer [#push] some are stand-ins without a storage
         # @return [Unserved] which all clients with that enqueuer have in common
         def self.of(enqueuer)
-          @all[enqueuer] ||= new(*(enqueuer.respond_to?(:storage) ? [enqueuer.storage, enqueuer.attendance] : nil))
+          @all[enqueuer] ||= new(enqueuer.respond_to?(:storage) ? enqueuer.storage : nil)
         end
 
-        def initialize(storage = nil, attendance = nil)
+        # @param storage [Storage, nil]
+        def initialize(storage)
           @storage = storage
-          @attendance = attendance
           @seen = {}
         end
 
@@ -31,7 +31,6 @@ module Ringspun
         #   elsewhere nothing else may have an answer before it
         def see(queue, connection = nil)
           look(queue, connection) if @storage && !@seen.key?(queue) && @seen.size < QUEUES_MAX
-          shielded { @attendance.look } if @attendance&.late?
         end
 
         private

@@ -5,9 +5,8 @@ module Ringspun
     class Enqueuer
       # Says that jobs wait and that no worker runs, most likely since the workers look at another storage. Once in a process.
       #
-      # It has no thread and no strand, which would keep a run or a process from its end. Whoever stores a batch says so, and what
-      # looks is the thread that stores jobs, while it waits for more; or else the caller whose job is the first after a look is
-      # due. By a clock that nobody sets.
+      # A thread of its own looks, whoever has stored the job: a strand may store a single one and wait. A thread keeps no run and
+      # no process from its end. It ends when it has nothing to look for, and goes by a clock that nobody sets.
       #
       # @api private
       class Attendance
@@ -24,60 +23,61 @@ module Ringspun
         end
 
         # @param storage [Storage]
-        # @param clock [#call] answers seconds
+        # @param clock [#call, nil] answers seconds
+        # @param pause [#call, nil] waits for a number of seconds
         # @yieldparam text [String]
-        def initialize(storage, clock: -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }, &say)
+        def initialize(storage, clock: nil, pause: nil, &say)
           @storage = storage
-          @clock = clock
+          @clock = clock || -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+          @pause = pause || method(:sleep)
           @say = say
           @lock = Thread::Mutex.new
           @due = nil # when to look; nil: nothing was stored since the last look
-          @late = false
           @missed = false # whether the last look has found no worker
+          @thread = nil
         end
 
-        # Called with each batch that is stored. Never waits.
+        # Called with each batch that is stored. Never waits. The thread of a process that has forked is not in its child.
         #
         # @param now [Float]
         def pass(now)
-          return if Attendance.told
+          return if Attendance.told || (@due && @thread&.alive?)
 
-          @due ||= now + FIRST_SECONDS
-          @late = true if now >= @due
+          @lock.synchronize do
+            @due ||= now + FIRST_SECONDS
+            @thread = start unless @thread&.alive?
+          end
         end
 
-        # @return [Boolean] whether a batch has come since a look is due
-        def late? = @late
+        # Ends the thread.
+        def close = @lock.synchronize { @thread&.kill }
 
-        # @return [Numeric, nil] seconds until a look is due; nil: there is none
-        def left
-          due = @due
-          [due - @clock.call, 0].max if due && !Attendance.told
+        private
+
+        def start
+          thread = Thread.new { look while wait }
+          thread.name = "ringspun attendance"
+          thread.report_on_exception = false # it is no matter of the jobs
+          thread
         end
 
-        # Looks for a worker, if that is due. What the storage has against it is no matter of the jobs. May switch strands.
+        # @return [Boolean] false: there is nothing to look for
+        def wait
+          due = @lock.synchronize { @due || (@thread = nil) } or return false
+          left = due - @clock.call
+          @pause.call(left) if left.positive?
+          true
+        end
+
+        # Looks for a worker. What the storage has against it is no matter of the jobs.
         def look
-          return unless begin_to_look
-
+          @due = nil
           waiting = @storage.nodes.empty? ? @storage.stats[:enqueued] : 0
           @due = @clock.call + SECOND_SECONDS if waiting.positive? && !@missed
           tell(waiting) if waiting.positive? && @missed
           @missed = waiting.positive?
         rescue Error
           nil
-        end
-
-        private
-
-        # One looks when several come at the same time.
-        def begin_to_look
-          @lock.synchronize do
-            next false if @due.nil? || @clock.call < @due
-
-            @late = false
-            @due = nil
-            true
-          end
         end
 
         def tell(waiting)

@@ -100,17 +100,13 @@ module Ringspun
 
         def work
           until (parcel = next_parcel) == END_OF_WORK
-            parcel ? send_parcel(parcel) : look_for_workers
+            send_parcel(parcel)
           end
         ensure
           @lock.synchronize { give_up }
         end
 
-        # @return [Parcel, nil] nil: none has come, and it is time to look for workers
-        def next_parcel = Thread.handle_interrupt(WHILE_IT_WAITS) { @parcels.pop(timeout: @delivery.attendance&.left) }
-
-        # This thread waits anyhow, so nobody else need do that by the clock.
-        def look_for_workers = Thread.handle_interrupt(AT_ONCE) { @delivery.attendance.look }
+        def next_parcel = Thread.handle_interrupt(WHILE_IT_WAITS) { @parcels.pop }
 
         def send_parcel(parcel)
           answered = false
