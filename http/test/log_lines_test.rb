@@ -97,7 +97,7 @@ class HTTPLogLinesTest < Minitest::Test
 
   # A method of the program's runs before anything of the line is there.
   def test_a_value_that_logs_itself_and_one_that_raises
-    arguments = [true, nil, "now", "a", 200, 6, 0.5, :answered]
+    arguments = [true, {}, "now", "a", 200, 6, 0.5, :answered]
     inner = Object.new
     inner.define_singleton_method(:to_s) { LINE.common(*arguments) && "inner" }
     line = LINE.common(false, { "REMOTE_USER" => inner, "REQUEST_METHOD" => "GET" }, *arguments.drop(2))
@@ -108,11 +108,11 @@ class HTTPLogLinesTest < Minitest::Test
   end
 
   def test_what_is_no_text_and_no_number
-    arguments = [true, nil, "now", "a", 200, 6, 0.5, :answered]
+    arguments = [true, {}, "now", "a", 200, 6, 0.5, :answered]
     { 2 => nil, 3 => 5, 4 => "200", 6 => "long", 7 => "answered" }.each do |at, wrong|
       assert_raises(TypeError) { LINE.common(*arguments.dup.tap { |given| given[at] = wrong }) }
     end
-    assert_equal "a - - [now] \"-\" - - \"-\" \"-\" 0.000000\n", LINE.common(true, nil, "now", "a", nil, 0, Float::NAN, :answered)
+    assert_equal "a - - [now] \"-\" - - \"-\" \"-\" 0.000000\n", LINE.common(true, {}, "now", "a", nil, 0, Float::NAN, :answered)
   end
 
   private
