@@ -144,4 +144,15 @@ class WorkerSqliteTest < SqliteCase
     assert_equal [30, 0, 0], storage.stats.values_at(:processed, :enqueued, :in_flight)
     assert_equal [["ok"]], query("PRAGMA integrity_check")
   end
+
+  def test_two_processes_with_a_schedule_tick_once
+    FileUtils.touch(File.join(folder, "open"))
+    File.write(File.join(folder, "cron.yml"), "cron: { beat: { schedule: every second, class: Note, args: [beat] } }\n")
+    supervisor = start("--processes", "2", "-C", "cron.yml")
+    yield_until("it has ticked three times") { sleep(0.01) && storage.crons.any? { |cron| cron.runs.size >= 3 } }
+    assert_predicate supervisor.finish, :success?
+    runs = storage.crons.first.runs
+    assert_equal runs.map(&:tick).uniq.sort.reverse, runs.map(&:tick)
+    assert_equal runs.size, storage.stats.values_at(:processed, :enqueued).sum
+  end
 end
