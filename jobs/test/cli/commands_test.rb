@@ -129,7 +129,8 @@ class CommandsTest < RedisCase
       help = CLI.const_get(:Arguments).new([title, "--help"]).answer
       assert_match(/\AUsage: ringspun-jobs #{Regexp.escape(command.usage)} \[options\]$/, help)
       assert_includes help, "--redis URL"
-      shown = help.scan(/^ .*--([a-z]+)/).flatten.map(&:to_sym) & CLI.const_get(:Command)::OPTIONS.keys
+      named = help.scan(/^ .*--([a-z-]+)/).flatten.map { |name| name.tr("-", "_").to_sym }
+      shown = named & CLI.const_get(:Command)::OPTIONS.keys
       assert_equal command.options.sort, shown.sort, title
     end
   end

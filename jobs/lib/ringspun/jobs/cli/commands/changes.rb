@@ -186,8 +186,7 @@ module Ringspun
       #
       # @api private
       class Move < Change
-        command "move FROM TO | --from STORAGE --to STORAGE",
-                "moves jobs of a place to the end of a queue, where they also belong from then on, or all to another storage",
+        command "move FROM TO", "moves jobs to the end of a queue; or all, by --from and --to, to another storage",
                 *CHOICES, *Relocate::OPTIONS
 
         class << self

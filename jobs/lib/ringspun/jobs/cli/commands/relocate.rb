@@ -23,6 +23,8 @@ module Ringspun
 
         # The lines of its help that say what the options do not.
         MORE = <<~TEXT
+          Jobs that are moved to a queue also belong there from then on, as their entries say.
+
           With --from and --to it moves all jobs of one storage to another, while workers of both run: first --to is
           told, then --from, so that no job is lost whenever it is killed; run it again then. STORAGE is what the
           setting storage takes, such as redis or sqlite:PATH, or the URL of a Redis. It ends when the old storage is
