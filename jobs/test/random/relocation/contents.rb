@@ -64,6 +64,7 @@ class RelocationContents
       @in_flight << entry
     end
     @storage.fetch(ALIVE, ["default"], 4)
+    @in_flight = in_order("default", @in_flight)
     @storage.extend([DEAD], 600)
     @random.rand(4).times do
       entry = job("slow")
@@ -71,6 +72,7 @@ class RelocationContents
       @places[Storage::QUARANTINE] << entry
     end
     @storage.fetch(DEAD, ["slow"], 4)
+    @places[Storage::QUARANTINE] = in_order("slow", @places[Storage::QUARANTINE])
   end
 
   def put_into_queue(queue)

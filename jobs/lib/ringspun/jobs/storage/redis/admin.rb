@@ -100,7 +100,9 @@ module Ringspun
               return commands.empty? ? [] : use(connection) { |one| all(one.exchange(commands)) }.map { |added| added == 1 }
             end
 
-            pushes = jobs.map { |job| Push.new(queue: place, entry: job.entry, priority: priority_of(job.entry)) }
+            pushes = jobs.map do |job| # in the quarantine all have the same priority
+              Push.new(queue: place, entry: job.entry, priority: (priority_of(job.entry) unless place == QUARANTINE))
+            end
             refused = push(pushes, connection: connection)&.find { |answer| answer }
             refused ? raise(refused) : jobs.map { true }
           end
