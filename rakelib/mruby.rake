@@ -63,10 +63,13 @@ def build_mruby(build, config, env)
   abort no_source unless File.exist?("#{MRUBY_SRC}/minirake")
 
   env = { "MRUBY_CONFIG" => File.expand_path(config), "MRUBY_BUILD_DIR" => File.expand_path("tmp/mruby/#{build}"),
-          "INSTALL_DIR" => File.expand_path("tmp/mruby/#{build}/install"), "RUBYOPT" => nil, **env }
+          "INSTALL_DIR" => File.expand_path("tmp/mruby/#{build}/install"),
+          **%w[RUBYOPT RUBYLIB BUNDLER_SETUP].to_h { |name| [name, nil] }, **env } # this bundle is none of its business
   FileUtils.mkdir_p("tmp/mruby/#{build}/install")
   forget_objects_of_lost_headers(build)
-  sh env, RbConfig.ruby, "minirake", "--quiet", "-j#{Passes.jobs}",
+  # Its minirake is whichever rake PATH has, of another Ruby perhaps.
+  rake = Gem.loaded_specs.fetch("rake").full_gem_path
+  sh env, RbConfig.ruby, "-I#{rake}/lib", "#{rake}/exe/rake", "--quiet", "-j#{Passes.jobs}",
      chdir: MRUBY_SRC, out: "tmp/mruby/#{build}.log", verbose: false
 end
 
