@@ -38,7 +38,7 @@ def nightly? = ENV["RINGSPUN_NIGHTLY"] == "1"
 # For a pass that repeats, in other circumstances, what another runs with all seeds of the day.
 def fewer_seeds = nightly? ? {} : { "RINGSPUN_SEEDS_TIMES" => "1/4" }
 
-# What has one test in so many of a pass run, whatever the environment says; nil: all. See
+# The environment in which one test of each `parts` runs, whatever was set around it; nil: all of them. See
 # runtime/test/support/tests_of_the_day.rb.
 def one_test_in(parts) = { "RINGSPUN_ONE_TEST_IN" => parts&.to_s }
 

@@ -285,6 +285,22 @@ class HTTPAnswersTest < Minitest::Test
     in_place_of_create(&usual)
   end
 
+  # Its last piece is so small that Ruby would keep it until the file is closed.
+  def test_a_body_whose_last_piece_finds_no_room
+    usual = Tempfile.method(:create)
+    folder = Dir.mktmpdir
+    in_place_of_create do |*|
+      File.symlink("/dev/full", link = File.join(folder, "full"))
+      File.open(link, "r+b")
+    end
+    answer = answer_to(ECHO, post("content-length: 65637", "x" * 65_637).join, max_requests: 1)
+    assert_equal 500, answer.status
+    assert_match(/finds no place on disk \(No space left on device/, @errors.string)
+  ensure
+    in_place_of_create(&usual)
+    FileUtils.remove_entry(folder)
+  end
+
   def in_place_of_create(&)
     Tempfile.singleton_class.remove_method(:create)
     Tempfile.define_singleton_method(:create, &)

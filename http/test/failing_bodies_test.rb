@@ -99,6 +99,17 @@ class HTTPFailingBodiesTest < Minitest::Test
     assert_match(/the body has 0 bytes, and its content-length says 2/, @errors.string)
   end
 
+  # What was to happen to the head of an answer at the end of the tick is nothing for that of the next one.
+  def test_one_behind_an_answer_whose_head_had_to_leave
+    bodies = { "/a" => ->(output) { output << "a" },
+               "/b" => Counted.new { Ringspun::Machine.current.sleep(0.001) && raise("no") } }
+    serving(->(env) { [200, TEXT.dup, bodies.fetch(env["PATH_INFO"])] }, lint: false) do |connect|
+      client = connect.call
+      client.send("GET /a HTTP/1.1\r\nhost: a\r\n\r\nGET /b HTTP/1.1\r\nhost: a\r\n\r\n")
+      assert_equal [200, 500], [client.answer.status, client.answer.status]
+    end
+  end
+
   # The client asks for a protocol, and gets an answer of HTTP.
   def test_a_protocol_that_fails_before_its_first_byte
     app = ->(_env) { [101, { "connection" => "upgrade", "upgrade" => "x" }, ->(_output) { raise "no" }] }

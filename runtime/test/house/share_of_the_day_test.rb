@@ -66,7 +66,7 @@ class ShareOfTheDayTest < Minitest::Test
     assert_equal TESTS, tests(1, env: { "RINGSPUN_NIGHTLY" => "1" })
   end
 
-  # And of one whose inputs have, which its comment names.
+  # Inputs that a file names in its comment count as the file itself.
   def test_all_tests_of_a_changed_file_run
     assert_equal TESTS, tests(1, changed: ["runtime/test/house/share_of_the_day_test.rb"])
     assert_equal TESTS, tests(1, changed: ["bin/support"])

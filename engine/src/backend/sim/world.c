@@ -43,7 +43,7 @@ static uint32_t stream_room(const sim_stream *stream) {
     return SIM_STREAM_CAPACITY - stream->len;
 }
 
-/* False: there is no memory for so many bytes in all. */
+/* Makes room for `len` bytes in all. False: there is no memory. */
 static bool stream_reserve(sim_stream *stream, uint32_t len) {
     RS_ASSERT(len <= SIM_STREAM_CAPACITY);
     if (len <= stream->capacity) return true;

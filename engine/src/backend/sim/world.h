@@ -119,7 +119,7 @@ sim_object *sim_world_next_changed(sim_world *world);
 void sim_world_changed(sim_world *world, sim_object *object);
 /* NULL: there is no memory. */
 sim_object *sim_world_new_object(sim_object_kind kind, sim_object_gone gone);
-/* For so many descriptors more, one or two, which are installed at once. False: there is no memory. */
+/* Makes room for `count` more descriptors, one or two, which are installed at once. False: there is no memory. */
 bool sim_world_reserve(sim_world *world, uint32_t count);
 int64_t sim_world_install(sim_world *world, sim_object *object);
 int64_t sim_socket_connect(sim_world *world, sim_object *socket, const rs_request *request);

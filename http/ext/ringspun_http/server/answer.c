@@ -196,6 +196,7 @@ static void has_answered(rhs_connection *connection) { connection->step = RHS_HA
 
 static void hold_head(rhs_connection *connection) {
     connection->held = rhs_scratch_string();
+    connection->head_is_due = false;
     connection->step = RHS_HOLDS;
 }
 
@@ -349,8 +350,11 @@ static VALUE connection_send_head(VALUE self) {
     return Qnil;
 }
 
-/* Whether the client has gone is seen by whoever writes next. */
-static void send_head_now(VALUE self) { try_to_send_head(rhs_connection_get(self)); }
+/* The call may be that of an answer before. Whether the client has gone is seen by whoever writes next. */
+static void send_head_now(VALUE self) {
+    rhs_connection *connection = rhs_connection_get(self);
+    if (connection->head_is_due) try_to_send_head(connection);
+}
 
 /* Has the head leave at the end of the tick, unless it was sent or dropped before: what waits for its first piece for long, as a
  * stream of events does, is known to the client at once.
@@ -358,6 +362,7 @@ static void send_head_now(VALUE self) { try_to_send_head(rhs_connection_get(self
  * @return [nil] */
 static VALUE connection_send_head_soon(VALUE self) {
     if (!ringspun->at_tick_end(send_head_now, self)) rb_memerror();
+    rhs_connection_get(self)->head_is_due = true;
     return Qnil;
 }
 

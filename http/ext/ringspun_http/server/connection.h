@@ -53,6 +53,7 @@ typedef struct {
     bool is_last;               /* the server does not */
     bool is_broken;             /* nobody knows where the next request begins */
     bool has_served;            /* a request before the present one */
+    bool head_is_due;           /* the one that is held, at the end of the tick */
     uint8_t in_a_row;           /* requests that were there before anybody had waited for them */
     uint64_t left;              /* bytes of the body that have not been read, where there is a length */
     uint64_t read;              /* bytes of the body that have */

@@ -192,6 +192,7 @@ static VALUE log_line_common(VALUE module, VALUE more, VALUE env, VALUE time, VA
         PUT(" ");
         put_whole(word);
     }
+    RB_GC_GUARD(word);
     for (int i = 0; i < TEXT_COUNT; i++) RB_GC_GUARD(texts[i]);
     return taken_line();
 }
@@ -300,6 +301,7 @@ static VALUE log_line_json(VALUE module, VALUE env, VALUE milliseconds, VALUE pi
     put_json_text("happened", word);
     put_json_text("error", error);
     PUT("}");
+    RB_GC_GUARD(word);
     for (int i = 0; i < TEXT_COUNT; i++) RB_GC_GUARD(texts[i]);
     return taken_line();
 }

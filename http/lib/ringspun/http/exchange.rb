@@ -12,7 +12,7 @@ module Ringspun
       # What frameworks say of the route that they have chosen: Rails 8.0, and Sinatra.
       ROUTES = %w[action_dispatch.route_uri_pattern sinatra.route].freeze
       NO_REQUEST = {}.freeze
-      # The route itself, of which Rails from 8.1 on makes the pattern when it is asked for.
+      # The route itself. Rails from 8.1 on makes its pattern when it is asked for.
       ROUTE = "action_dispatch.route"
       private_constant :ROUTES, :ROUTE, :NO_REQUEST
 

@@ -46,12 +46,16 @@ module Ringspun
           Tempfile.create("ringspun-http-").tap do |file|
             File.unlink(file.path)
             file.binmode
+            file.sync = true # or a close has bytes to write, for which there is no room either
           end
         end
 
         # Ruby has an ArgumentError where there is no folder for such files.
         def on_disk
           yield
+        rescue Errno::EMFILE, Errno::ENFILE => error
+          raise SpoolError, "the body of a request has no file (#{error.message}): an upload above 64 KB has a descriptor beside " \
+                            "that of its connection; raise `ulimit -n`, or lower max_connections"
         rescue SystemCallError, ArgumentError => error
           raise SpoolError, "the body of a request finds no place on disk (#{error.message}): set TMPDIR to a folder with room " \
                             "for the uploads of all clients, and limits: { body_max: } to what one may have"

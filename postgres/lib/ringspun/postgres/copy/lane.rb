@@ -21,6 +21,8 @@ module Ringspun
         begun = start_copy(sql, seconds, true)
         @watching = Machine.current.__send__(:spin_beside) { watch_copy }
         begun
+      ensure
+        end_stream if begun && @watching.nil? # there is no place for another strand
       end
 
       # May switch strands.
