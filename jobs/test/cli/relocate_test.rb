@@ -92,7 +92,7 @@ class RelocateTest < RedisCase
     storage.extend([NODE], 600)
     storage.announce(NODE, { "concurrency" => 1 }, [])
     storage.fetch(NODE, ["default"], 1)
-    storage.restore(:schedule, [Storage::Stored.new(nil, job("soon"), storage.time + 5)])
+    storage.restore(:schedule, [Storage::Stored.new(nil, job("soon"), storage.time + 9)])
     assert_equal [0, <<~TEXT], move("--from", url, "--to", file, "--once")
       1 job moved from #{url} to #{file}
       left: 1 scheduled, 1 in flight
@@ -160,6 +160,39 @@ class RelocateTest < RedisCase
     assert_equal 0, command.wait.exitstatus, command.lines.join
     assert_equal jids.sort, jids(target.list("default", 0, 9999)).sort
     assert_equal [0, 0], storage.stats.values_at(:enqueued, :in_flight)
+  end
+
+  # Ends the command in the middle of its third page.
+  module InTheThirdPage
+    class << self
+      attr_accessor :signal, :pages
+    end
+
+    def ack(...)
+      signal = InTheThirdPage.signal
+      Process.kill(signal, Process.pid) if signal && (InTheThirdPage.pages += 1) == 3
+      super
+    end
+  end
+
+  # What has come to the new storage leaves the old one before.
+  def test_it_is_told_to_end
+    Storage::Redis.prepend(InTheThirdPage)
+    jids = (1..500).map(&:to_s)
+    { INT: [[], 130], TERM: [%w[--stay], 0] }.each do |signal, (words, status)|
+      storage.clear("default")
+      push(*jids)
+      InTheThirdPage.pages = 0
+      InTheThirdPage.signal = signal
+      ended, told = move("--from", url, "--to", file, *words)
+      InTheThirdPage.signal = nil
+      assert_equal [status, "300 jobs moved from #{url} to #{file}", "left: 200 in queues"], [ended, *told.lines(chomp: true)]
+      assert_equal [200, 0, 300], [*storage.stats.values_at(:enqueued, :in_flight), target.stats[:enqueued]]
+      assert_equal jids, jids(target.list("default", 0, 999)) + jids(storage.list("default", 0, 999))
+      target.clear("default")
+    end
+  ensure
+    InTheThirdPage.signal = nil
   end
 
   # Without a storage of the test's that has the file open: it would write to it.

@@ -85,7 +85,7 @@ class SqliteRoomTest < SqliteCase
     assert_equal ["5 #{FULL}", "2", "5 done", "all is there"], lines
   end
 
-  # Of so many pages: what is missing is the file of locks, the database, the -shm or the -wal.
+  # The number of pages that are left decides which file finds no room: the locks, the database, the -shm or the -wal.
   def test_a_disk_without_room_for_a_new_file
     lines = in_own_mounts(<<~'RUBY')
       [0, 1, 2, 8, 9, 10, 20].each do |pages|

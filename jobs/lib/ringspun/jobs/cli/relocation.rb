@@ -90,7 +90,8 @@ module Ringspun
         private
 
         def take_over_pauses
-          @source.paused.each { |queue| @target.pause(queue) }
+          @paused = []
+          take_over_paused
           known = @target.crons.map(&:name)
           paused = @source.crons.select { |cron| cron.paused && !known.include?(cron.name) }
           paused.group_by(&:source).each do |source, crons|
@@ -99,12 +100,22 @@ module Ringspun
           end
         end
 
+        # Jobs of a queue that is paused meanwhile must not run at the target, either.
+        #
+        # @return [Array<String>] the queues that are paused
+        def take_over_paused
+          paused = @source.paused
+          (paused - @paused).each { |queue| @target.pause(queue) }
+          @paused |= paused
+          paused
+        end
+
         def round
           recover
           Storage::SETS.each { |set| move_set(set) }
           extend_lease
           nil while @source.due(DUE_MAX).first == DUE_MAX
-          paused = @source.paused
+          paused = take_over_paused
           @source.stats[:queues].each do |queue, size|
             paused.include?(queue) ? move_paused(queue, size) : move_queue(queue, size)
           end
@@ -156,8 +167,7 @@ module Ringspun
         def move_set(set)
           from = 0
           until (page = @source.scan(set, from, @page)).empty?
-            soon = set == :dead ? -Float::INFINITY : @source.time + SOON_SECONDS
-            jobs = page.select { |job| job.at > soon }
+            jobs = set == :dead ? page : page.select { |job| job.at > @source.time + SOON_SECONDS }
             store_and_remove(set, jobs) if jobs.any?
             from += page.size - jobs.size
           end
@@ -195,7 +205,7 @@ module Ringspun
 
           since = (stored.at if place == :schedule) || Wire.seconds(job["enqueued_at"] || job["created_at"])
           left = since ? since + lasts - @target.time : lasts
-          @target.lock(token, job["jid"], left) if left.positive?
+          @target.lock(token, job["jid"], left) if left.positive? && left.finite?
         end
 
         # Not at each call: it writes.

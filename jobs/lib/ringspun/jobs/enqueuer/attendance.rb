@@ -33,24 +33,33 @@ module Ringspun
           @say = say
           @lock = Thread::Mutex.new
           @due = nil # when to look; nil: nothing was stored since the last look
-          @missed = false # whether the last look has found no worker
+          @missed = nil # whether the last look has found no worker
           @thread = nil
+          @closed = false
         end
 
-        # Called with each batch that is stored. Never waits. The thread of a process that has forked is not in its child.
+        # Called with each batch that was stored. Never waits. A forked child has no thread of its parent, and begins anew.
         #
         # @param now [Float]
         def pass(now)
           return if Attendance.told || (@due && @thread&.alive?)
 
           @lock.synchronize do
+            next if @closed
+
+            @due = @missed = nil unless @thread&.alive?
             @due ||= now + FIRST_SECONDS
             @thread = start unless @thread&.alive?
           end
         end
 
-        # Ends the thread.
-        def close = @lock.synchronize { @thread&.kill }
+        # Ends the thread for good.
+        def close
+          @lock.synchronize do
+            @closed = true
+            @thread&.kill
+          end
+        end
 
         private
 

@@ -31,8 +31,8 @@ module Ringspun
         # @return [nil, Array<String, Exception, nil>, Exception] as {Storage#push}; or an error that holds for all of them
         def deliver(pushes, connection = nil)
           began = now
-          @attendance&.pass(began)
           answers = attempt(pushes, connection)
+          @attendance&.pass(began)
           return unless answers
 
           answers = Array.new(pushes.size, answers) if answers.is_a?(Exception)

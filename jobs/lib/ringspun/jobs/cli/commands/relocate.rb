@@ -10,9 +10,9 @@ module Ringspun
       # @api private
       class Relocate < Command
         OPTIONS = %i[from to dry_run once stay].freeze
-        # What may stand with these.
+        # The options that may stand beside these.
         TAKEN = [*OPTIONS, :json].freeze
-        # Of a server, as in the setting redis.
+        # The URL of a server, as in the setting redis.
         URL = %r{\A(?:rediss?|unix)://}
         # What {Storage#stats} counts of jobs that are to be moved.
         LEFT = { enqueued: "in queues", scheduled: "scheduled", retries: "in retries", dead: "dead",
@@ -51,14 +51,32 @@ module Ringspun
           refuse("--from and --to are the same place, #{@source.identity}") if relocation.same?
 
           @counts = relocation.counts
-          relocation.run(-> { tell_progress }) { |left| go_on?(left) }
+          stopping { move(relocation) }
           report
-          SUCCESS
+          @stopped && !@options[:stay] ? INTERRUPTED : SUCCESS
         ensure
           [@source, @target].each { |storage| storage&.close }
         end
 
         private
+
+        # Where it is told to end, what the target has of a page must leave the source before.
+        def move(relocation)
+          each_page = lambda do
+            tell_progress
+            throw :stop if @stopped
+          end
+          catch(:stop) { relocation.run(each_page) { |left| go_on?(left) } }
+          @left = @source.stats if @stopped
+        end
+
+        # The second signal ends it at once.
+        def stopping
+          before = %w[INT TERM].to_h { |name| [name, Signal.trap(name) { @stopped ? raise(Interrupt) : @stopped = true }] }
+          yield
+        ensure
+          before&.each { |name, handler| Signal.trap(name, handler || "DEFAULT") }
+        end
 
         def check(names)
           refuse("say from where to where, such as: move --from redis --to sqlite:PATH") unless @options[:from] && @options[:to]
@@ -81,7 +99,7 @@ module Ringspun
         def go_on?(left)
           @left = left
           tell_progress
-          !@options[:once] && (@options[:stay] || jobs_left.positive?)
+          !@stopped && !@options[:once] && (@options[:stay] || jobs_left.positive?)
         end
 
         def jobs_left = @left.values_at(*LEFT.keys).sum

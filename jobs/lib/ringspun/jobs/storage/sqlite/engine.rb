@@ -271,7 +271,7 @@ module Ringspun
 
             leave_files unless @writing.nil? || @pairing.current?(@write_files)
             @pauses.first.try { close_reading unless @reading.nil? || same_reading? }
-          rescue Error, SystemCallError, IOError # there will be a next look, and its thread must not end
+          rescue StandardError # there will be a next look, and its thread must not end
             nil
           end
 

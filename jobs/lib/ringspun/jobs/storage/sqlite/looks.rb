@@ -62,7 +62,7 @@ module Ringspun
           def looked(written, changed)
             if written || changed || @events.nil?
               @pause = SHORTEST_SECONDS
-              @awaited = !changed
+              @awaited = written || !changed # of several who write nobody knows whose commit that was
             else
               @pause = @awaited ? [2 * @pause, LONGEST_SECONDS].min : LONGEST_SECONDS
             end

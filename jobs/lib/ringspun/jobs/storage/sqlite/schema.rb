@@ -80,7 +80,7 @@ module Ringspun
                                 runs TEXT NOT NULL DEFAULT '[]') WITHOUT ROWID;
           SQL
 
-          # So that those of a queue are found among the jobs that are done.
+          # The index by which the done jobs of a queue are found.
           FOURTH = "CREATE INDEX done_of_queue ON done (queue, at, job);\n"
 
           # A step that lets programs before it go on with the tables leaves `state.oldest` as it is. One after which they would

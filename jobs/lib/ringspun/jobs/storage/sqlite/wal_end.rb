@@ -37,7 +37,8 @@ module Ringspun
           # @return [WalEnd, nil] to be closed; nil: nobody can say, as where a process may not read its own memory
           def self.of(path, files)
             shm = ["rw-s", "00000000", files.shm.last.to_s]
-            line = File.foreach(MAPS, mode: "rb").find { |each| each.split.values_at(1, 2, 4) == shm }
+            name = " #{path}-shm\n".b # a file of another disk may have the same number
+            line = File.foreach(MAPS, mode: "rb").find { |each| each.split.values_at(1, 2, 4) == shm && each.end_with?(name) }
             new(path, line.to_i(16)) if line
           rescue SystemCallError
             nil
