@@ -54,8 +54,8 @@ module Ringspun
     class RequestTimeoutError < TimeoutError
     end
 
-    # A request has a body that is read before its program is called, see {HTTP.listen}, and there is no place for it on disk, or no
-    # descriptor. The client gets a 500.
+    # A request has a body that is read before its program is called, see {HTTP.listen}, and there is no place for it on disk,
+    # or no descriptor. The client gets a 500.
     #
     # @since 0.1.0
     class SpoolError < Error

@@ -54,8 +54,8 @@ module Ringspun
         def on_disk
           yield
         rescue Errno::EMFILE, Errno::ENFILE => error
-          raise SpoolError, "the body of a request has no file (#{error.message}): an upload above 64 KB has a descriptor beside " \
-                            "that of its connection; raise `ulimit -n`, or lower max_connections"
+          raise SpoolError, "the body of a request has no file (#{error.message}): an upload above 64 KB has a descriptor " \
+                            "beside that of its connection; raise `ulimit -n`, or lower max_connections"
         rescue SystemCallError, ArgumentError => error
           raise SpoolError, "the body of a request finds no place on disk (#{error.message}): set TMPDIR to a folder with room " \
                             "for the uploads of all clients, and limits: { body_max: } to what one may have"
