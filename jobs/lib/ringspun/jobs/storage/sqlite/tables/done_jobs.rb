@@ -15,8 +15,8 @@ module Ringspun
                    "CROSS JOIN queues ON queues.id = queue ORDER BY page.at %s, page.job %s"
             OF_CLASS = "class = ?"
             OF_QUEUE = "queue = (SELECT id FROM queues WHERE name = ?)"
-            # By what all have in common, and whether they are read from the end. For a class and a queue SQLite looks at all of the
-            # class.
+            # By what all have in common, and whether they are read from the end. For a class and a queue SQLite looks at all of
+            # the class.
             PAGES = [[], [OF_CLASS], [OF_QUEUE], [OF_CLASS, "+#{OF_QUEUE}"]].product([false, true]).to_h { |conditions, from_end|
               where = "WHERE #{conditions.join(" AND ")}" if conditions.any?
               way = from_end ? "ASC" : "DESC"
