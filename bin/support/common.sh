@@ -31,12 +31,15 @@ fi
 usage() { sed -n '2,/^$/ s/^# \{0,1\}//p' "$1"; }
 
 # bundler RUBY ARGUMENT...: Bundler under that Ruby. A `bundle` on PATH may belong to another one. So may a program of a gem, for
-# Rubies of one ABI share their gems, and its first line names the Ruby that has installed it.
+# Rubies of one ABI share their gems, and its first line names the Ruby that has installed it, or asks for the `ruby` on PATH:
+# that is this Ruby here, also for whatever such a program runs.
 bundler() {
-  local ruby=$1
+  local ruby=$1 folder
   shift
+  folder="$state/path/${ruby//\//-}"
+  [[ -e $folder/ruby ]] || { mkdir -p "$folder" && ln -sfn "$ruby" "$folder/ruby"; }
   [[ "$1" != exec ]] || ! compgen -G "$root/vendor/bundle/ruby/*/bin/${2:-}" >/dev/null || set -- exec "$ruby" -S "${@:2}"
-  "$ruby" -e 'gem "bundler"; load Gem.bin_path("bundler", "bundle")' -- "$@"
+  PATH="$folder:$PATH" "$ruby" -e 'gem "bundler"; load Gem.bin_path("bundler", "bundle")' -- "$@"
 }
 
 # for_setup ARGUMENT...: puts those for bin/setup into `setup`, and the others into `rest`.
