@@ -44,9 +44,10 @@ class SqliteFileTest < SqliteCase
     push("a")
     storage.close
     query("DROP TABLE crons")
+    query("DROP INDEX done_of_queue")
     query("PRAGMA user_version = 2")
     assert_equal [1, []], [open_storage.stats[:enqueued], open_storage.crons]
-    assert_equal [[3]], query("PRAGMA user_version")
+    assert_equal [[4]], query("PRAGMA user_version")
   end
 
   def test_what_is_no_database_is_refused
