@@ -164,8 +164,8 @@ class ExecutableTest < CommandCase
   end
 
   def test_the_third_signal_ends_it_at_once
-    push("Compute", path("never"))
     one = command
+    push("Compute", path("never"))
     noted("begun")
     one.signal(:TERM)
     one.await(/the worker ends/)
@@ -406,8 +406,8 @@ class ExecutableTest < CommandCase
   end
 
   def test_all_are_killed_by_the_third_signal
-    push("Compute", path("never"))
     one = command("--processes", "2", ready: 2)
+    push("Compute", path("never"))
     noted("begun")
     one.signal(:INT)
     one.await(/all workers end/)
@@ -473,8 +473,8 @@ class ExecutableTest < CommandCase
   BEATS = 4
 
   def assert_computing_costs_no_lease(*arguments, processes:)
-    push("Compute", path("enough"))
     one = command(*arguments, ready: processes)
+    push("Compute", path("enough"))
     ((_, worker)) = noted("begun")
     watching_beats { |beats| beats.call(@nodes.find { |name| name.include?(":#{worker}:") }, BEATS) }
     assert_equal 0, call("LLEN", "begun"), "nobody has taken it over"
@@ -491,8 +491,8 @@ class ExecutableTest < CommandCase
 
   # With nobody who beats for it, and while the loop stands still.
   def test_a_job_that_computes_is_not_interrupted_by_the_death_of_the_supervisor
-    push("Compute", path("enough"))
     one = command("--processes", "2", ready: 2)
+    push("Compute", path("enough"))
     ((_, worker)) = noted("begun")
     one.signal(:KILL)
     watching_beats { |beats| beats.call(@nodes.find { |name| name.include?(":#{worker}:") }, BEATS) }
