@@ -31,12 +31,12 @@ class PostgresWideRowsTest < Minitest::Test
 
   %w[row array hash].each do |as|
     # A process that was forked would have the memory of others.
-    define_method("test_300_rows_of_a_megabyte_take_4_by_#{as}") do
+    define_method("test_300_rows_of_a_megabyte_take_8_by_#{as}") do
       answer = ruby_child(PROGRAM, File.expand_path("../lib", __dir__), url, as, fresh: true)
       assert_empty answer.err
       bytes, grown = answer.out.lines.map(&:to_i)
       assert_equal 300_000_000, bytes
-      assert_operator grown, :<=, 4096, "kilobytes"
+      assert_operator grown, :<=, 8192, "kilobytes" # buffers and a few rows: when freed pages go back is the system's affair
     end
   end
 
