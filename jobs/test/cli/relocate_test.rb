@@ -131,7 +131,7 @@ class RelocateTest < RedisCase
   end
 
   def test_what_makes_no_sense
-    assert_match(/\Amove: say from where to where, such as: move --from redis --to /, refused("--from", url))
+    assert_match(/\Amove: say from where to where: move --from STORAGE --to STORAGE/, refused("--from", url))
     assert_match(/\Amove: say from where to where/, refused("--once"))
     assert_equal "move: from one storage to another it moves all jobs, and takes no \"dead\"",
                  refused("dead", "--from", url, "--to", file)

@@ -23,6 +23,33 @@ module Ringspun
           nil
         end
 
+        # Says which words are addresses of the server of point 2.
+        #
+        # @param pattern [Regexp]
+        # @yieldparam config [Config] that gets it
+        # @yieldparam address [String]
+        # @return [nil]
+        # @api private
+        def by_address(pattern, &given)
+          @address = { pattern:, given: }
+          nil
+        end
+
+        # Puts into the settings what somebody calls a storage.
+        #
+        # @param config [Config]
+        # @param word [String] an address of the server, or what the setting takes
+        # @param folder [String] where a relative path begins
+        # @return [nil]
+        # @raise [ConfigError]
+        # @api private
+        def call_by(config, word, folder)
+          at_server = word.match?(@address[:pattern])
+          @address[:given].call(config, word) if at_server
+          config.storage = at_server ? @server[:name] : located(word, folder)
+          nil
+        end
+
         # Names the file of point 4.
         #
         # @param name [Symbol] a kind with the option path

@@ -12,23 +12,20 @@ module Ringspun
         OPTIONS = %i[from to dry_run once stay].freeze
         # The options that may stand beside these.
         TAKEN = [*OPTIONS, :json].freeze
-        # The URL of a server, as in the setting redis.
-        URL = %r{\A(?:rediss?|unix)://}
         # What {Storage#stats} counts of jobs that are to be moved.
         LEFT = { enqueued: "in queues", scheduled: "scheduled", retries: "in retries", dead: "dead",
                  in_flight: "in flight" }.freeze
         # Seconds from one line about how far it is to the next.
         PROGRESS_SECONDS = 2
-        private_constant :TAKEN, :URL, :LEFT, :PROGRESS_SECONDS
+        private_constant :TAKEN, :LEFT, :PROGRESS_SECONDS
 
         # The lines of its help that say what the options do not.
         MORE = <<~TEXT
           Jobs that are moved to a queue also belong there from then on, as their entries say.
 
           With --from and --to it moves all jobs of one storage to another, while workers of both run: first --to is
-          told, then --from, so that no job is lost whenever it is killed; run it again then. STORAGE is what the
-          setting storage takes, such as redis or sqlite:PATH, or the URL of a Redis. It ends when the old storage is
-          empty, and waits for jobs in flight there. Moved are queues in their order, with priorities and unique
+          told, then --from, so that no job is lost whenever it is killed; run it again then. STORAGE is what --storage
+          takes, or the URL of a server. It ends when the old storage is empty, and waits for jobs in flight there. Moved are queues in their order, with priorities and unique
           locks; scheduled and retried jobs; the dead; the quarantine; which queues and entries of cron are paused.
           Not moved are histories, results, jobs that are done, counts, and locks that have no job any more.
         TEXT
@@ -79,7 +76,8 @@ module Ringspun
         end
 
         def check(names)
-          refuse("say from where to where, such as: move --from redis --to sqlite:PATH") unless @options[:from] && @options[:to]
+          where = "say from where to where: move --from STORAGE --to STORAGE; there are #{Storage.forms}"
+          refuse(where) unless @options[:from] && @options[:to]
           refuse("from one storage to another it moves all jobs, and takes no #{names.first.inspect}") if names.any?
           other = (@options.keys - TAKEN).first
           refuse("from one storage to another it moves all jobs, and takes no --#{other.name.tr("_", "-")}") if other
@@ -90,8 +88,7 @@ module Ringspun
         def storage_of(word)
           config = Jobs.config.dup
           config.keep_done = 0
-          config.redis = word if word.match?(URL)
-          config.storage = word.match?(URL) ? :redis : Storage.located(word, Dir.pwd)
+          Storage.call_by(config, word, Dir.pwd)
           storage = Storage.for(config)
           storage.shared? ? storage : refuse("#{word} is in the memory of this process, where no other one finds it")
         end

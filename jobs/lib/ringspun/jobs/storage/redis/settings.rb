@@ -57,6 +57,7 @@ module Ringspun
                                   "environment (a Redis, for those of many hosts)") do |config|
         Redis.const_get(:Settings).named?(config)
       end
+      by_address(%r{\A(?:rediss?|unix)://}) { |config, url| config.redis = url }
     end
 
     class Config
