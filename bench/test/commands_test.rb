@@ -50,7 +50,7 @@ class BenchTest::CommandsTest < Minitest::Test
 
   private
 
-  # A rake for each of the tasks, all of which one process has loaded.
+  # A rake for each of the tasks. One process has loaded all of them.
   RAKE = <<~'RUBY'
     require "rake"
     Rake.application.init("rake", [])

@@ -42,7 +42,7 @@ module PlainProxy
       parts.size == 4 && parts.all? { |part| part == part.to_i.to_s && part.to_i.between?(0, 255) }
     end
 
-    # Eight groups, of which the last two may be an address of IPv4, and one run of them may be left out.
+    # Eight groups. The last two may be an address of IPv4, and one run of them may be left out.
     def six?(text)
       halves = text.split("::", -1)
       return false if halves.size > 2 || text.match?(/:::/)

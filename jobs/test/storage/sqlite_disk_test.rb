@@ -47,7 +47,7 @@ class SqliteDiskTest < SqliteCase
 
   def flying(jid) = storage.in_flight(NODE).select { |one| jids([one]) == [jid] }
 
-  # Runs the calls in a process whose disk fails after so many of its own calls.
+  # Runs the calls in a process whose disk fails after `number` of its own calls.
   #
   # @return [Array(Hash, Integer)] what each call that has ended said: an error's class and message, or its value; and how often
   #   the disk was called

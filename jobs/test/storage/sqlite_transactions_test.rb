@@ -381,7 +381,7 @@ class SqliteTransactionsTest < SqliteCase
   # It has the lock of the turn.
   def turn_of?(pid) = File.read("/proc/locks").match?(/ #{pid} \S+:#{File.stat("#{path}-locks").ino} 1 1$/)
 
-  # Each has transactions of its own and pushes without a connection, some of which are rolled back.
+  # Each has transactions of its own, and pushes without a connection. Some transactions are rolled back.
   def test_transactions_of_several_processes_at_the_same_time
     push("first")
     query("CREATE TABLE notes (text TEXT)")

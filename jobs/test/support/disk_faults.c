@@ -112,7 +112,7 @@ int faults_install(sqlite3_vfs *(*find)(const char *), int (*add)(sqlite3_vfs *,
     return add(&shim, 1);
 }
 
-/* Plans a fault after so many calls that do well; below 0 there is none. */
+/* Plans a fault after `calls` that do well; below 0 there is none. */
 void faults_plan(long calls, int what) {
     kind = what;
     left = calls;

@@ -96,7 +96,7 @@ class WebListsTest < WebCase
     refute_match(/name="in"/, get(queue).body)
   end
 
-  # A page looks at so many, says so, and the next one goes on.
+  # A page looks at a bounded number, says so, and the next one goes on.
   def test_a_filter_is_bounded_and_says_what_was_looked_at
     most = Jobs::Web.const_get(:Filter)::LOOKED_MAX
     pages = 0

@@ -5,7 +5,7 @@ require_relative "../support/command"
 require_relative "../support/sqlite_case"
 require_relative "../support/worked"
 
-# Workers on a file: in this process, and as processes of their own, one of which is killed.
+# Workers on a file: in this process, and as two processes of their own. One of these is killed.
 class WorkerSqliteTest < SqliteCase
   include WorkedInTime
 

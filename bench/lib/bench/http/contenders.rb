@@ -53,7 +53,7 @@ module Bench
         end
       end
 
-      # Yields a server and clients, each of which has been answered once.
+      # Yields a server and clients that have been answered once each.
       def asking(program, work, meter, **options)
         folder = meter.scratch
         Served.during(folder, program) do |served|

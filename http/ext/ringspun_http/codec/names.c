@@ -35,7 +35,7 @@ static bool is_text_of_eight(const uint8_t *name, const uint8_t *text) {
     return (rhttp_eight(name) | 0x2020202020202020u) == rhttp_eight(text);
 }
 
-/* By eights, the last of which may have bytes of the one before. */
+/* Eight bytes at a time. The last eight may have bytes of the ones before. */
 static bool is_text(const uint8_t *name, const uint8_t *text, size_t len) {
     size_t at = 0;
     if (len < sizeof(uint64_t)) {

@@ -171,7 +171,7 @@ module Ringspun
           end
 
           # @return [nil]
-          # @raise [UsageError] this process was forked with open connections, of which {Forks} has not heard
+          # @raise [UsageError] this process was forked with open connections, and {Forks} has not heard of that
           def check_left
             return if @pid == Process.pid || @abandoned || (@reading || @writing).nil?
 

@@ -48,7 +48,7 @@ module Ringspun
 
           # @param name [String] of the thread
           # @param idle [Proc, nil] is called in it now and then while nobody wants anything; it raises nothing
-          # @yieldparam requests [Array<Request>] to each of which it gives a value or an error
+          # @yieldparam requests [Array<Request>] it gives each of them a value or an error
           def initialize(name, idle: nil, &body)
             @body = body
             @idle = idle

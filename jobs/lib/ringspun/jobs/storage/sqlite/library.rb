@@ -126,7 +126,7 @@ module Ringspun
             nil
           end
 
-          # Ruby 3.4 warns that it will be a gem of its own, of which no program has to know. Where Bundler hides that gem, the
+          # Ruby 3.4 warns that it will be a gem of its own, and no program has to know that. Where Bundler hides that gem, the
           # version of the library decides: see above.
           def require_fiddle
             verbose, $VERBOSE = $VERBOSE, nil
