@@ -146,7 +146,8 @@ class WatchedProcess
   def end_for(reason)
     @ended_by_us = true
     groups = @times.groups
-    seen = `ps -o pid,pgid,stat,etime,time,wchan:20,args -p #{[@pid, *@times.descendants].join(",")}`
+    seen = IO.popen([{ "LD_PRELOAD" => nil }, "ps", "-o", "pid,pgid,stat,etime,time,wchan:20,args",
+                     "-p", [@pid, *@times.descendants].join(",")], &:read)
     ask_for_threads
     stack = @printed ? "" : "It holds the GVL.\n#{stack_in_c}"
     @failed.call(failure(@test || OUTSIDE, "ended, for #{reason}\n#{seen}#{stack}"))
