@@ -226,14 +226,23 @@ void rs_cancellation_met(rs_machine *machine) {
     }
 }
 
-bool rs_turn_meets_cancellation(rs_machine *machine) {
-    rs_strand *strand = rs_runs(machine);
+/* Returns how many turns are left. */
+static uint8_t end_turn_of_cancelled(rs_strand *strand) {
     RS_CHECK(strand->scope->effective);
-    if (strand->scope->met) return false;
     for (rs_scope *scope = strand->scope; scope && scope->owner == strand->index; scope = scope->parent) {
         if (scope->turns_left > 0) scope->turns_left--;
     }
-    return strand->scope->turns_left == 0;
+    return strand->scope->turns_left;
+}
+
+bool rs_turn_meets_cancellation(rs_machine *machine) {
+    rs_strand *strand = rs_runs(machine);
+    return !strand->scope->met && end_turn_of_cancelled(strand) == 0;
+}
+
+bool rs_cancelled_gives_way(rs_machine *machine) {
+    rs_strand *strand = rs_runs(machine);
+    return strand->scope->turns_left > 0 && end_turn_of_cancelled(strand) > 0;
 }
 
 void rs_scope_forgive(rs_machine *machine, rs_scope *scope) {

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "support/strands"
+require "support/signals"
 
 # Ringspun.run; what it does with signals is in signal_test.rb.
 class RunTest < Minitest::Test
-  include Strands
+  include Signals
 
   def test_the_value_of_the_block
     assert_equal 5, Ringspun.run { 5 }
@@ -188,11 +188,11 @@ class RunTest < Minitest::Test
   end
 
   def test_one_that_is_refused_leaves_nothing_behind
-    assert_child "Ringspun::UsageError\nProc\n", <<~'RUBY'
-      trap("USR1") { begin; Ringspun.run {}; rescue Ringspun::UsageError => error; puts error.class; end }
-      status = "/proc/#{$$}/task/#{$$}/status"
-      spawn("while [ -e #{status} ] && ! grep -q '^State:.S' #{status}; do :; done; kill -USR1 #{$$}")
-      machine.sleep(0.3)
+    assert_program "Ringspun::UsageError\nProc\n", <<~'RUBY'
+      trap("USR1") { begin; Ringspun.run {}; rescue Ringspun::UsageError => error; puts error.class; $told = true; end }
+      $told = false
+      kill_when_asleep(:USR1)
+      machine.sleep(0.01) until $told
       Ringspun.run { puts trap("INT", "DEFAULT").class }
     RUBY
   end

@@ -1,10 +1,13 @@
 # frozen_string_literal: true
 
 require_relative "hook_case"
+require "support/signals"
 
 # Hooks where no strand may park: in handlers and finalizers while the machine sleeps; and in a simulation, which has a world
 # of its own beside the real one.
 class SchedulerOutsideTest < HookCase
+  include Signals
+
   WORK = <<~'RUBY'
     require "tempfile"
     require "io/wait"
@@ -35,11 +38,10 @@ class SchedulerOutsideTest < HookCase
   end
 
   def test_in_a_signal_handler_from_outside_while_the_machine_sleeps
-    assert_child("#{DONE}\ndone\n", WORK + <<~'RUBY')
+    assert_program("#{DONE}\ndone\n", WORK + <<~'RUBY')
       reader, writer = IO.pipe
       trap(:USR1) { WORK.call; writer.close }
-      status = "/proc/#{$$}/task/#{$$}/status"
-      Process.detach(spawn("while [ -e #{status} ] && ! grep -q '^State:.S' #{status}; do :; done; kill -USR1 #{$$}"))
+      kill_when_asleep(:USR1)
       Ringspun.run { reader.read }
       puts "done"
     RUBY

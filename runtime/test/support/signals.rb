@@ -8,9 +8,13 @@ module Signals
   include Strands
 
   PRELUDE = <<~'RUBY'
+    # Looks when this process has let it, for in spawn it sleeps as well. No thread waits for the child: that would have another
+    # sleep, for the GVL.
     def kill_when_asleep(signal)
       status = "/proc/#{$$}/task/#{$$}/status"
-      Process.detach(spawn("while [ -e #{status} ] && ! grep -q '^State:.S' #{status}; do :; done; kill -#{signal} #{$$}"))
+      gate, open = IO.pipe
+      spawn("read _; while [ -e #{status} ] && ! grep -q '^State:.S' #{status}; do :; done; kill -#{signal} #{$$}", in: gate)
+      [gate, open].each(&:close)
     end
 
     def kill_myself(signal) = Process.kill(signal, $$)

@@ -81,6 +81,8 @@ void rs_scope_forget_all(struct rs_strand *strand);
 void rs_cancellation_met(struct rs_machine *machine);
 /* Its turn ends, and it is cancelled. True: by that it meets the cancellation. */
 bool rs_turn_meets_cancellation(struct rs_machine *machine);
+/* It is cancelled, and before a lock. True: it has given way fewer times than an `ensure` block would. */
+bool rs_cancelled_gives_way(struct rs_machine *machine);
 
 /* The driver takes its cancellation back when its owner has met it. */
 static inline void rs_scope_make_once(rs_scope *scope) { scope->once = true; }

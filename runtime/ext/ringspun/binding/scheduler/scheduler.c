@@ -13,7 +13,7 @@
 VALUE rsb_cScheduler;
 static ID id_blocking, id_alive_p, id_owner, id_block, id_kernel_sleep;
 VALUE rsb_fiber_class;
-static VALUE queue_class, timeout_message;
+static VALUE queue_class, mutex_class, timeout_message;
 
 /* Waits of a machine in the hooks `block` and `kernel_sleep`. */
 typedef struct {
@@ -165,6 +165,7 @@ static bool is_live_thread(VALUE blocker) {
 static bool has_ended(VALUE blocker) { return rsb_is_thread(blocker) && !is_live_thread(blocker); }
 
 static bool is_simulated(const rsb_machine *machine) { return rs_is_simulated(machine->engine); }
+static bool is_mutex(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, mutex_class); }
 static bool is_queue(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, queue_class); }
 
 /* Raises for a wait with a limit that CRuby would measure by the real clock. After this hook returns, CRuby (queue_do_pop in
@@ -282,6 +283,10 @@ static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     if (RS_UNLIKELY(!machine)) return wait_plainly(self, argv[0], rsb_deadline_after(NULL, rsb_limit_ns(timeout)));
     int64_t limit_ns = rsb_deadline_after(machine, rsb_limit_ns(timeout));
     if (RS_UNLIKELY(has_ended(argv[0]))) { /* an override of this hook has waited meanwhile */
+        rs_forget_permit(machine->engine);
+        return Qtrue;
+    }
+    if (RS_UNLIKELY(is_mutex(argv[0]) && rsb_gave_way_at_lock(machine))) {
         rs_forget_permit(machine->engine);
         return Qtrue;
     }
@@ -492,7 +497,9 @@ void rsb_init_scheduler(void) {
     id_block = rb_intern("block");
     id_kernel_sleep = rb_intern("kernel_sleep");
     queue_class = rb_path2class("Thread::Queue");
+    mutex_class = rb_path2class("Thread::Mutex");
     rb_gc_register_address(&queue_class);
+    rb_gc_register_address(&mutex_class);
     rsb_fiber_class = rb_path2class("Fiber");
     rb_gc_register_address(&rsb_fiber_class);
     timeout_message = rb_obj_freeze(rb_str_new_cstr("execution expired"));

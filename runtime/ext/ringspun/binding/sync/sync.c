@@ -78,10 +78,12 @@ static rsb_sync *get(VALUE self, rsb_machine **machine) {
 
 static void mutex_take(rsb_machine *machine, rs_mutex *mutex, int64_t deadline_ns) {
     rsb_before_lock(machine);
-    if (RS_LIKELY(rs_mutex_take(machine->engine, mutex))) return;
-    if (rs_mutex_is_mine(machine->engine, mutex)) {
-        rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
-    }
+    do {
+        if (RS_LIKELY(rs_mutex_take(machine->engine, mutex))) return;
+        if (rs_mutex_is_mine(machine->engine, mutex)) {
+            rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
+        }
+    } while (RS_UNLIKELY(rsb_gave_way_at_lock(machine)));
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_MUTEX, 0, deadline_ns, &mutex->waiters, &for_mutex, NULL);
     if (!rs_mutex_waited(machine->engine, mutex, kind)) rsb_raise_wake(machine, kind);
 }

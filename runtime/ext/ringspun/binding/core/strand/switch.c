@@ -471,6 +471,12 @@ void rsb_give_way(rsb_machine *machine) {
     raise_for_itself(machine, me);
 }
 
+bool rsb_gave_way_at_lock(rsb_machine *machine) {
+    if (RS_LIKELY(!rs_lock_gives_way(machine->engine))) return false;
+    rsb_give_way(machine);
+    return true;
+}
+
 void rsb_resume_first(rsb_machine *machine, rs_strand *strand) {
     if (!rs_unblock_first(machine->engine, strand)) return;
     rs_strand *me = rs_running(machine->engine);
