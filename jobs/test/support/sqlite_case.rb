@@ -79,14 +79,16 @@ class SqliteCase < Minitest::Test
     checked.close
   end
 
-  # What is tried at each of many points: by day a fifth of them.
+  # What is tried at each of many points: by day a tenth of them.
   #
   # @return [Enumerator<Integer>] their numbers, without an end
-  def points_of_the_day = ShareOfTheDay.new(5).then { |share| share.first.step(by: share.step) }
+  def points_of_the_day = ShareOfTheDay.new(10).then { |share| share.first.step(by: share.step) }
 
-  # A process that tells whether the block has ended well, unless it is killed.
+  # A process that tells whether the block has ended well, unless it is killed. It collects nothing, for that would copy each page
+  # that it shares with this process, and a collection is most of what a short child costs.
   def forked
     fork do
+      GC.disable
       yield
       exit!(0)
     rescue Exception => error
