@@ -7,7 +7,7 @@ require "tempfile"
 
 # Whatever a user calls, with whatever arguments, is an error at worst, and never the end of the process by a signal.
 module OddCallsTests
-  SEEDS = 5
+  SEEDS = 2
   # Higher than all numbers that calls may close.
   LOG = 900
   F_DUPFD = 0 # of fcntl(2); the library with its name is one that Bundler may hide

@@ -7,7 +7,7 @@ require "random/same_twice"
 
 # What a small program of stock Ruby comes to is the same in threads and in strands.
 class SameTwiceTest < Minitest::Test
-  PROGRAMS = 500
+  PROGRAMS = 200
 
   # Waits for what nobody brings.
   class Stuck < SameTwice::Thing
