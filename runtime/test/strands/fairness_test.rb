@@ -302,9 +302,11 @@ end
 class FairnessTest < Minitest::Test
   include FairnessTests
 
+  # By both clocks that the engine reads, for the coarse one stands still where a virtual machine gets no time.
   def compute(seconds = LONG)
-    until_then = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
-    nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < until_then
+    clocks = [Process::CLOCK_MONOTONIC, Process::CLOCK_MONOTONIC_COARSE]
+    ends = clocks.to_h { |clock| [clock, Process.clock_gettime(clock) + seconds] }
+    nil until ends.all? { |clock, time| Process.clock_gettime(clock) >= time }
   end
 
   def test_what_comes_goes_before_who_has_had_a_turn
