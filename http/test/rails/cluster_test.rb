@@ -46,6 +46,7 @@ class RailsClusterTest < Minitest::Test
 
   def test_workers_are_replaced_without_a_request_that_fails
     said = RailsApp.ruby(RailsSite.folder, *%w[-r ./config/environment -r stringio -e], CODE, env: RailsSite.env)
-    assert_equal [[], false, 0], JSON.parse(said)
+    # On Rails 7.2 sqlite3 warns before it, in each child, of the parent's connection.
+    assert_equal [[], false, 0], JSON.parse(said.lines.last)
   end
 end

@@ -9,7 +9,7 @@ module Ringspun
     class Exchange
       # Where the service leaves, in the env, the error that has ended a request.
       ERROR = "ringspun.error"
-      # What frameworks say of the route that they have chosen: Rails 8.0, and Sinatra.
+      # What frameworks say of the route that they have chosen: Rails, and Sinatra.
       ROUTES = %w[action_dispatch.route_uri_pattern sinatra.route].freeze
       NO_REQUEST = {}.freeze
       # The route itself. Rails from 8.1 on makes its pattern when it is asked for.
