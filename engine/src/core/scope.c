@@ -4,9 +4,15 @@
  * block can do that runs when the cancellation comes (docs/decisions/03). */
 #define TURNS_OF_CANCELLED 128
 
+/* So long a strand waits for locks in its `ensure` blocks, and so much each wait counts at least, for who writes without end gives
+ * an IO's lock back and has it again at once. */
+#define PATIENCE_US 1000000
+#define PATIENCE_LEAST_US 50
+
 static void is_to_be_met(rs_scope *scope) {
     scope->met = false;
     scope->turns_left = TURNS_OF_CANCELLED;
+    scope->patience_us = PATIENCE_US;
 }
 
 void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner) {
@@ -100,7 +106,10 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
     rs_scope_attach(scope, strand->scope, strand->index);
     scope->deadline_ns = deadline_ns;
     scope->met = strand->scope->met && !shield;
-    if (!shield) scope->turns_left = strand->scope->turns_left;
+    if (!shield) {
+        scope->turns_left = strand->scope->turns_left;
+        scope->patience_us = strand->scope->patience_us;
+    }
     scope->stack = machine->driver.stack ? machine->driver.stack(machine) : NULL;
     if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked++;
     rs_links_prepend(&strand->open_scopes, &scope->of_owner);
@@ -226,23 +235,31 @@ void rs_cancellation_met(rs_machine *machine) {
     }
 }
 
-/* Returns how many turns are left. */
-static uint8_t end_turn_of_cancelled(rs_strand *strand) {
+bool rs_turn_meets_cancellation(rs_machine *machine) {
+    rs_strand *strand = rs_runs(machine);
     RS_CHECK(strand->scope->effective);
+    if (strand->scope->met) return false;
     for (rs_scope *scope = strand->scope; scope && scope->owner == strand->index; scope = scope->parent) {
         if (scope->turns_left > 0) scope->turns_left--;
     }
-    return strand->scope->turns_left;
+    return strand->scope->turns_left == 0;
 }
 
-bool rs_turn_meets_cancellation(rs_machine *machine) {
-    rs_strand *strand = rs_runs(machine);
-    return !strand->scope->met && end_turn_of_cancelled(strand) == 0;
+int64_t rs_patience_begin(rs_machine *machine) {
+    if (rs_refusal(machine, 0) != RS_WAKE_CANCEL) return 0;
+    rs_scope *scope = rs_runs(machine)->scope;
+    if (!scope->met || scope->patience_us == 0) return 0;
+    scope->patient_from_ns = rs_now(machine);
+    return rs_deadline_after(scope->patient_from_ns, (int64_t)scope->patience_us * 1000);
 }
 
-bool rs_cancelled_gives_way(rs_machine *machine) {
+void rs_patience_end(rs_machine *machine) {
     rs_strand *strand = rs_runs(machine);
-    return strand->scope->turns_left > 0 && end_turn_of_cancelled(strand) > 0;
+    int64_t took_us = (rs_now(machine) - strand->scope->patient_from_ns) / 1000;
+    if (took_us < PATIENCE_LEAST_US) took_us = PATIENCE_LEAST_US;
+    for (rs_scope *scope = strand->scope; scope && scope->owner == strand->index; scope = scope->parent) {
+        scope->patience_us = took_us < scope->patience_us ? scope->patience_us - (uint32_t)took_us : 0;
+    }
 }
 
 void rs_scope_forgive(rs_machine *machine, rs_scope *scope) {

@@ -42,11 +42,6 @@ rs_wake_kind rs_turn_refusal(rs_machine *machine) {
     return RS_UNLIKELY(kind == RS_WAKE_CANCEL) && !rs_turn_meets_cancellation(machine) ? RS_WAKE_VALUE : kind;
 }
 
-bool rs_lock_gives_way(rs_machine *machine) {
-    if (rs_refusal(machine, 0) != RS_WAKE_CANCEL || machine->strands.run_len == 0) return false;
-    return rs_cancelled_gives_way(machine);
-}
-
 bool rs_turn_ends_at_look(rs_machine *machine) { return computes_long(machine) || rs_turn_ends(machine); }
 
 bool rs_turn_ends_at_lock(const rs_machine *machine) {

@@ -38,6 +38,8 @@ typedef struct rs_scope {
     bool effective;             /* cancelled itself, or by an ancestor that no shield hides */
     bool met;                   /* and its owner has met that: a wait or a turn has ended by it */
     uint8_t turns_left;         /* until a turn does, if it is to be met */
+    uint32_t patience_us;       /* for locks, when it has been met */
+    int64_t patient_from_ns;
     bool shield;
     bool armed;                 /* its deadline and those above it are set */
     bool closed;
@@ -81,8 +83,13 @@ void rs_scope_forget_all(struct rs_strand *strand);
 void rs_cancellation_met(struct rs_machine *machine);
 /* Its turn ends, and it is cancelled. True: by that it meets the cancellation. */
 bool rs_turn_meets_cancellation(struct rs_machine *machine);
-/* It is cancelled, and before a lock. True: it has given way fewer times than an `ensure` block would. */
-bool rs_cancelled_gives_way(struct rs_machine *machine);
+
+/* For the running strand that finds a lock taken. If it is on its way out, for it has met its cancellation, it waits all the same,
+ * shielded, for the holder may only have let others run: until the time that is returned; 0: not at all. All these waits together
+ * take a second. */
+int64_t rs_patience_begin(struct rs_machine *machine);
+/* It waits no more. */
+void rs_patience_end(struct rs_machine *machine);
 
 /* The driver takes its cancellation back when its owner has met it. */
 static inline void rs_scope_make_once(rs_scope *scope) { scope->once = true; }

@@ -31,11 +31,6 @@ bool rs_turn_ends(struct rs_machine *machine);
  * cancellation here, once. Asked once a turn. */
 rs_wake_kind rs_turn_refusal(struct rs_machine *machine);
 
-/* Another strand holds the lock that the running one wants. One that is cancelled does not wait for it; but the holder may only
- * have given way, which is no wait. True: the running strand gives way as well, and tries again. After many turns it is told no, and
- * so it is where nobody else is ready. */
-bool rs_lock_gives_way(struct rs_machine *machine);
-
 /* The same before a look that does not wait: who looks again and again, and computes between, has nothing better to do. */
 bool rs_turn_ends_at_look(struct rs_machine *machine);
 

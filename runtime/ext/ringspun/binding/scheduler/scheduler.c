@@ -137,6 +137,8 @@ static bool must_see_its_end(VALUE blocker) {
     return rsb_called_from_io_close() || (!NIL_P(blocker) && rsb_called_by("Thread::Mutex", "sleep"));
 }
 
+static bool is_mutex(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, mutex_class); }
+
 /* True: unblocked; false: the time is up. */
 static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns) {
     rsb_strand *strand = rsb_running(machine);
@@ -149,6 +151,8 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns, NULL, NULL, NULL);
     if (RS_UNLIKELY(is_cut(kind)) && must_see_its_end(blocker)) {
         kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns, NULL, NULL, NULL);
+    } else if (RS_UNLIKELY(kind == RS_WAKE_CANCEL) && is_mutex(blocker)) {
+        kind = rsb_wait_on_the_way_out(machine, RS_WAIT_BLOCK, deadline_ns, NULL, NULL);
     }
     strand->blocker = Qnil;
     st_data_t key = (st_data_t)fiber;
@@ -165,7 +169,6 @@ static bool is_live_thread(VALUE blocker) {
 static bool has_ended(VALUE blocker) { return rsb_is_thread(blocker) && !is_live_thread(blocker); }
 
 static bool is_simulated(const rsb_machine *machine) { return rs_is_simulated(machine->engine); }
-static bool is_mutex(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, mutex_class); }
 static bool is_queue(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, queue_class); }
 
 /* Raises for a wait with a limit that CRuby would measure by the real clock. After this hook returns, CRuby (queue_do_pop in
@@ -283,10 +286,6 @@ static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     if (RS_UNLIKELY(!machine)) return wait_plainly(self, argv[0], rsb_deadline_after(NULL, rsb_limit_ns(timeout)));
     int64_t limit_ns = rsb_deadline_after(machine, rsb_limit_ns(timeout));
     if (RS_UNLIKELY(has_ended(argv[0]))) { /* an override of this hook has waited meanwhile */
-        rs_forget_permit(machine->engine);
-        return Qtrue;
-    }
-    if (RS_UNLIKELY(is_mutex(argv[0]) && rsb_gave_way_at_lock(machine))) {
         rs_forget_permit(machine->engine);
         return Qtrue;
     }

@@ -78,13 +78,14 @@ static rsb_sync *get(VALUE self, rsb_machine **machine) {
 
 static void mutex_take(rsb_machine *machine, rs_mutex *mutex, int64_t deadline_ns) {
     rsb_before_lock(machine);
-    do {
-        if (RS_LIKELY(rs_mutex_take(machine->engine, mutex))) return;
-        if (rs_mutex_is_mine(machine->engine, mutex)) {
-            rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
-        }
-    } while (RS_UNLIKELY(rsb_gave_way_at_lock(machine)));
+    if (RS_LIKELY(rs_mutex_take(machine->engine, mutex))) return;
+    if (rs_mutex_is_mine(machine->engine, mutex)) {
+        rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
+    }
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_MUTEX, 0, deadline_ns, &mutex->waiters, &for_mutex, NULL);
+    if (RS_UNLIKELY(kind == RS_WAKE_CANCEL)) {
+        kind = rsb_wait_on_the_way_out(machine, RS_WAIT_MUTEX, deadline_ns, &mutex->waiters, &for_mutex);
+    }
     if (!rs_mutex_waited(machine->engine, mutex, kind)) rsb_raise_wake(machine, kind);
 }
 
@@ -202,6 +203,9 @@ static VALUE semaphore_initialize(VALUE self, VALUE permits) {
 static void semaphore_take(rsb_machine *machine, rs_semaphore *semaphore, int64_t deadline_ns) {
     if (RS_LIKELY(rs_semaphore_take(semaphore))) return;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &semaphore->waiters, &for_semaphore, NULL);
+    if (RS_UNLIKELY(kind == RS_WAKE_CANCEL)) {
+        kind = rsb_wait_on_the_way_out(machine, RS_WAIT_LIST, deadline_ns, &semaphore->waiters, &for_semaphore);
+    }
     if (!rs_semaphore_waited(semaphore, kind)) rsb_raise_wake(machine, kind);
 }
 

@@ -396,6 +396,15 @@ rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t 
     return wait_until(machine, wait, flags, deadline_ns, list, kind, result);
 }
 
+rs_wake_kind rsb_wait_on_the_way_out(rsb_machine *machine, rs_wait_kind wait, int64_t deadline_ns, rs_list *list,
+                                     const rsb_list_kind *kind) {
+    int64_t end_ns = rs_patience_begin(machine->engine);
+    if (end_ns == 0) return RS_WAKE_CANCEL;
+    rs_wake_kind woken = wait_until(machine, wait, RS_PARK_SHIELDED, deadline_ns < end_ns ? deadline_ns : end_ns, list, kind, NULL);
+    rs_patience_end(machine->engine);
+    return woken == RS_WAKE_TIMEOUT ? RS_WAKE_CANCEL : woken;
+}
+
 static inline void run_others(rsb_machine *machine, rs_strand *me) {
     rs_yield(machine->engine);
     park(machine, me, NULL);
@@ -469,12 +478,6 @@ void rsb_give_way(rsb_machine *machine) {
     rs_strand *me = rs_running(machine->engine);
     run_others(machine, me);
     raise_for_itself(machine, me);
-}
-
-bool rsb_gave_way_at_lock(rsb_machine *machine) {
-    if (RS_LIKELY(!rs_lock_gives_way(machine->engine))) return false;
-    rsb_give_way(machine);
-    return true;
 }
 
 void rsb_resume_first(rsb_machine *machine, rs_strand *strand) {

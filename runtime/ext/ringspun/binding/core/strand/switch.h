@@ -15,8 +15,9 @@ rs_wake_kind rsb_await(rsb_machine *machine, int64_t deadline_ns, rs_list *list)
 void rsb_yield(rsb_machine *machine);
 /* The same where a turn ends (engine/core/turn.h), which is no wait: a strand that has met its cancellation goes on afterwards. */
 void rsb_end_turn(rsb_machine *machine);
-/* Before a wait for a lock. True: it gave way, and is to try again (rs_lock_gives_way). */
-bool rsb_gave_way_at_lock(rsb_machine *machine);
+/* Waits for a lock once more, after a wait that was cancelled: see rs_patience_begin. */
+rs_wake_kind rsb_wait_on_the_way_out(rsb_machine *machine, rs_wait_kind wait, int64_t deadline_ns, rs_list *list,
+                                     const rsb_list_kind *kind);
 /* The same as a wait that Evaluation#resume! may end; the strand runs no sooner for that. */
 void rsb_yield_resumable(rsb_machine *machine);
 /* A yield that a cancelled scope does not refuse. It raises no cancellation, only what was raised for the strand itself, after
