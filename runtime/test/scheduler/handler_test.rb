@@ -23,7 +23,7 @@ class SchedulerHandlerTest < Minitest::Test
   # In the fiber that sleeps in the machine: while it waits for time, for an item itself, or for another strand.
   SLEEPERS = {
     a_sleep: "sleep 0.001 until $done",
-    an_item: "Thread::Queue.new.then { |own| $own = own }.pop",
+    an_item: "$own.pop",
     a_strand: "Ringspun.spin { sleep 0.001 until $done }.await"
   }.freeze
 
