@@ -58,3 +58,23 @@ void rs_displaced(rs_machine *machine) {
     machine->running = RS_NO_INDEX;
     rs_run_push_front(&machine->strands, strand);
 }
+
+/* So much each wait counts at least, for a strand that writes without end gives an IO's lock back and has it again at once. */
+#define PATIENCE_LEAST_US 50
+
+int64_t rs_patience_begin(rs_machine *machine) {
+    if (rs_refusal(machine, 0) != RS_WAKE_CANCEL) return 0;
+    rs_scope *scope = rs_runs(machine)->scope;
+    if (!scope->met || scope->patience_us == 0) return 0;
+    scope->patient_from_ns = rs_now(machine);
+    return rs_deadline_after(scope->patient_from_ns, (int64_t)scope->patience_us * 1000);
+}
+
+void rs_patience_end(rs_machine *machine) {
+    rs_strand *strand = rs_runs(machine);
+    int64_t took_us = (rs_now(machine) - strand->scope->patient_from_ns) / 1000;
+    if (took_us < PATIENCE_LEAST_US) took_us = PATIENCE_LEAST_US;
+    for (rs_scope *scope = strand->scope; scope && scope->owner == strand->index; scope = scope->parent) {
+        scope->patience_us = took_us < scope->patience_us ? scope->patience_us - (uint32_t)took_us : 0;
+    }
+}

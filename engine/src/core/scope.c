@@ -4,10 +4,8 @@
  * block can do that runs when the cancellation comes (docs/decisions/03). */
 #define TURNS_OF_CANCELLED 128
 
-/* So long a strand waits for locks in its `ensure` blocks, and so much each wait counts at least, for who writes without end gives
- * an IO's lock back and has it again at once. */
+/* So long a strand waits for locks in its `ensure` blocks (rs_patience_begin). */
 #define PATIENCE_US 1000000
-#define PATIENCE_LEAST_US 50
 
 static void is_to_be_met(rs_scope *scope) {
     scope->met = false;
@@ -243,23 +241,6 @@ bool rs_turn_meets_cancellation(rs_machine *machine) {
         if (scope->turns_left > 0) scope->turns_left--;
     }
     return strand->scope->turns_left == 0;
-}
-
-int64_t rs_patience_begin(rs_machine *machine) {
-    if (rs_refusal(machine, 0) != RS_WAKE_CANCEL) return 0;
-    rs_scope *scope = rs_runs(machine)->scope;
-    if (!scope->met || scope->patience_us == 0) return 0;
-    scope->patient_from_ns = rs_now(machine);
-    return rs_deadline_after(scope->patient_from_ns, (int64_t)scope->patience_us * 1000);
-}
-
-void rs_patience_end(rs_machine *machine) {
-    rs_strand *strand = rs_runs(machine);
-    int64_t took_us = (rs_now(machine) - strand->scope->patient_from_ns) / 1000;
-    if (took_us < PATIENCE_LEAST_US) took_us = PATIENCE_LEAST_US;
-    for (rs_scope *scope = strand->scope; scope && scope->owner == strand->index; scope = scope->parent) {
-        scope->patience_us = took_us < scope->patience_us ? scope->patience_us - (uint32_t)took_us : 0;
-    }
 }
 
 void rs_scope_forgive(rs_machine *machine, rs_scope *scope) {

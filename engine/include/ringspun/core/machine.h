@@ -200,6 +200,13 @@ void rs_break_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
  * rs_op_start alone.) */
 rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags);
 
+/* For the running strand that finds a lock taken. If it is on its way out, for it has met its cancellation, it waits all the same,
+ * shielded, for the holder may only have let others run: until the time that is returned; 0: not at all. All these waits together
+ * take a second. */
+int64_t rs_patience_begin(rs_machine *machine);
+/* It waits no more. */
+void rs_patience_end(rs_machine *machine);
+
 /* The fiber scheduler's unblock, which carries no ticket. Returns true when it woke a strand. */
 bool rs_unblock(rs_machine *machine, rs_strand *strand);
 /* The same; the strand that is woken runs next. */

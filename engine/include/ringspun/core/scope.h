@@ -84,13 +84,6 @@ void rs_cancellation_met(struct rs_machine *machine);
 /* Its turn ends, and it is cancelled. True: by that it meets the cancellation. */
 bool rs_turn_meets_cancellation(struct rs_machine *machine);
 
-/* For the running strand that finds a lock taken. If it is on its way out, for it has met its cancellation, it waits all the same,
- * shielded, for the holder may only have let others run: until the time that is returned; 0: not at all. All these waits together
- * take a second. */
-int64_t rs_patience_begin(struct rs_machine *machine);
-/* It waits no more. */
-void rs_patience_end(struct rs_machine *machine);
-
 /* The driver takes its cancellation back when its owner has met it. */
 static inline void rs_scope_make_once(rs_scope *scope) { scope->once = true; }
 
