@@ -119,9 +119,24 @@ module Ringspun
       telling { write_buffer } until @buffer.empty?
     end
 
+    # A piece whose wait is cut short, as by a cancellation, is not in the pipe, and stays with those behind it.
     def write_buffer
       lines, @buffer = @buffer, +""
-      @tears ? pieces(lines) { |piece| write_whole(piece) } : write_whole(lines)
+      return write_whole(lines) unless @tears
+
+      written = 0
+      pieces(lines) { |piece| write_whole(piece).then { written += piece.bytesize } }
+    rescue SystemCallError, IOError
+      raise # they are lost, and that is told
+    rescue Exception
+      put_back(lines.byteslice(written..)) if written
+      raise
+    end
+
+    def put_back(lines)
+      come_since = @buffer
+      @buffer = lines
+      append(come_since)
     end
 
     # What fails must end no request and no job.

@@ -283,9 +283,10 @@ module Ringspun
       end
     end
 
-    # In a signal handler CRuby refuses to lock a Mutex (rb_mutex_lock in thread_sync.c), so a strand cannot wait there.
+    # In a signal handler CRuby refuses to lock a Mutex (rb_mutex_lock in thread_sync.c), so a strand cannot wait there. The lock is
+    # nobody else's, for to wait for it would be a wait that can be cancelled.
     def in_signal_handler?
-      @lock.synchronize { false }
+      Thread::Mutex.new.synchronize { false }
     rescue ThreadError
       true
     end

@@ -119,6 +119,27 @@ class LogFileTest < Minitest::Test
     reader.close
   end
 
+  # Only the writer's end is full. The strand that writes is cancelled, and what it had not written comes after all.
+  def test_a_cancellation_while_a_pipe_is_full
+    reader, writer = IO.pipe
+    writer.sync = true
+    filled = fill(writer)
+    given = Ringspun::LogFile.new(writer)
+    lines = Array.new(1000) { |i| "line #{i}\n" }
+    assert_raises(ZeroDivisionError) do
+      Ringspun.run do |machine|
+        lines.each { |line| given.write(line) }
+        3.times { machine.yield }
+        raise ZeroDivisionError
+      end
+    end
+    written = Thread.new { given.close.then { writer.close } }
+    assert_equal lines.join, reader.read.delete_prefix(" " * filled)
+    written.join
+  ensure
+    [reader, writer].each(&:close)
+  end
+
   def test_lines_of_several_encodings
     lines = ["\u00e4\n", "\xff\n".b, "a\n", "\u00e4\n".encode("ISO-8859-1")]
     Ringspun.run { lines.each { |line| file.write(line) } }
@@ -238,5 +259,15 @@ class LogFileTest < Minitest::Test
     end
   ensure
     $stderr = errors
+  end
+
+  private
+
+  # @return [Integer] how many bytes it has taken
+  def fill(writer)
+    filled = 0
+    filled += writer.write_nonblock(" " * 4096) while true
+  rescue IO::WaitWritable
+    filled
   end
 end
