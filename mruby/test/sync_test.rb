@@ -106,6 +106,27 @@ class MutexTest < SyncTest
     end
   end
 
+  # The holder lets others run, and one of them is on its way out.
+  def test_on_the_way_out
+    on_both do |scope|
+      [[Ringspun::Mutex.new, :synchronize], [Ringspun::Semaphore.new(1), :hold]].each do |lock, hold|
+        held = false
+        holder = scope.spin { lock.__send__(hold) { 3.times { machine.yield } } }
+        leaver = scope.spin do
+          begin
+            wait(1000)
+          ensure
+            lock.__send__(hold) { held = true }
+          end
+        end
+        machine.yield
+        cancel(leaver)
+        holder.await
+        assert held, hold
+      end
+    end
+  end
+
   def test_timeouts
     simulate do |scope|
       mutex = Ringspun::Mutex.new

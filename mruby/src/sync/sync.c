@@ -52,6 +52,20 @@ static mrb_value waiting(mrb_state *mrb, mrb_value self) {
     return rsm_integer(mrb, get(mrb, self, DATA_TYPE(self))->waiters.len);
 }
 
+/* The second epilogue is that of a strand on its way out (rs_patience_begin). */
+static mrb_value wait_for_lock(mrb_state *mrb, rsm_sync *sync, rs_wait_kind wait, int64_t deadline_ns, rsm_epilogue usual,
+                               rsm_epilogue on_the_way_out) {
+    int64_t end_ns = rs_patience_begin(sync->machine->engine);
+    if (RS_LIKELY(end_ns == 0)) return rsm_wait_in(mrb, sync->machine, &sync->waiters, wait, 0, deadline_ns, usual);
+    if (deadline_ns < end_ns) end_ns = deadline_ns;
+    return rsm_wait_in(mrb, sync->machine, &sync->waiters, wait, RS_PARK_SHIELDED, end_ns, on_the_way_out);
+}
+
+static rs_wake_kind end_patience(rsm_machine *machine, rs_wake_kind kind) {
+    rs_patience_end(machine->engine);
+    return kind == RS_WAKE_TIMEOUT ? RS_WAKE_CANCEL : kind;
+}
+
 /* --- Mutex --- */
 
 static mrb_value mutex_initialize(mrb_state *mrb, mrb_value self) {
@@ -64,6 +78,11 @@ static mrb_value after_lock(mrb_state *mrb, rsm_machine *machine, rsm_strand *st
     return mrb->c->ci->stack[0];
 }
 
+static mrb_value after_patience_for_lock(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind,
+                                         int64_t result) {
+    return after_lock(mrb, machine, strand, end_patience(machine, kind), result);
+}
+
 static mrb_value mutex_lock(mrb_state *mrb, mrb_value self) {
     rsm_sync *sync = get(mrb, self, &mutex_type);
     int64_t deadline_ns = timeout_argument(mrb, sync->machine);
@@ -71,7 +90,7 @@ static mrb_value mutex_lock(mrb_state *mrb, mrb_value self) {
     if (rs_mutex_is_mine(sync->machine->engine, &sync->mutex)) {
         mrb_raise(mrb, rsm_class(mrb, "DeadlockError"), "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
     }
-    return rsm_wait_in(mrb, sync->machine, &sync->waiters, RS_WAIT_MUTEX, 0, deadline_ns, after_lock);
+    return wait_for_lock(mrb, sync, RS_WAIT_MUTEX, deadline_ns, after_lock, after_patience_for_lock);
 }
 
 static mrb_value mutex_try_lock(mrb_state *mrb, mrb_value self) {
@@ -108,11 +127,16 @@ static mrb_value after_acquire(mrb_state *mrb, rsm_machine *machine, rsm_strand 
     return mrb->c->ci->stack[0];
 }
 
+static mrb_value after_patience_for_permit(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind,
+                                           int64_t result) {
+    return after_acquire(mrb, machine, strand, end_patience(machine, kind), result);
+}
+
 static mrb_value semaphore_acquire(mrb_state *mrb, mrb_value self) {
     rsm_sync *sync = get(mrb, self, &semaphore_type);
     int64_t deadline_ns = timeout_argument(mrb, sync->machine);
     if (RS_LIKELY(rs_semaphore_take(&sync->semaphore))) return self;
-    return rsm_wait_in(mrb, sync->machine, &sync->waiters, RS_WAIT_LIST, 0, deadline_ns, after_acquire);
+    return wait_for_lock(mrb, sync, RS_WAIT_LIST, deadline_ns, after_acquire, after_patience_for_permit);
 }
 
 static mrb_value semaphore_release(mrb_state *mrb, mrb_value self) {
