@@ -124,7 +124,8 @@ class WorkerServedTest < Minitest::Test
       Told.perform_async("x")
       Told.set(queue: "mail_x").perform_async("x")
       Jobs.enqueue_all([[Told.set(queue: "low3"), "x"], [Told.set(queue: "low3"), "x"]])
-      told = log.string.lines.map { |line| line[/a job is stored for the queue (\w+), which no worker serves/, 1] }
+      # The first in a process that enqueues is told as well where its jobs are kept.
+      told = log.string.lines.filter_map { |line| line[/a job is stored for the queue (\w+), which no worker serves/, 1] }
       assert_equal %w[low2 low3], told
     end
   end
