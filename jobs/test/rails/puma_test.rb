@@ -21,7 +21,7 @@ class RailsPumaTest < RailsCase
   def post(port, **fields)
     uri = URI("http://127.0.0.1:#{port}/tells")
     answer = Net::HTTP.start(uri.host, uri.port, read_timeout: RailsApp::START_SECONDS) do |http|
-      http.post(uri.path, JSON.generate(fields), "Content-Type" => "application/json")
+      http.post(uri.path, JSON.generate(fields), "Content-Type" => "application/json", "X-Forwarded-Proto" => "https")
     end
     assert_equal "200", answer.code, answer.body
     JSON.parse(answer.body)

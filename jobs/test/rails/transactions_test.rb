@@ -103,6 +103,7 @@ module RailsTransactions
     assert_equal [["now"]], entries.map { |entry| entry["args"] }
   end
 
+  # Rails 7.2 lets perform_later wait for the commit where nothing is said.
   def test_active_job_has_its_own_option
     app.run(<<~'RUBY')
       Ringspun::Jobs.configure { |config| config.after_commit = true }
@@ -110,7 +111,7 @@ module RailsTransactions
       Ringspun::Jobs.configure { |config| config.after_commit = false }
       nil
     RUBY
-    assert_equal %w[a b], waiting
+    assert_equal RailsApp::VERSION.to_f < 8 ? %w[b] : %w[a b], waiting
   end
 
   def test_a_transaction_around_that_nothing_joins
