@@ -162,14 +162,16 @@ module RailsTransactions
   end
 
   # One of Active Job that is not stored keeps no other from being enqueued, and each is named.
+  # Before 8.1 many that wait go in one call with jobs that are none of Active Job, and fail with them.
   def test_what_active_job_has_let_wait_is_told
+    many = RailsApp::VERSION.to_f >= 8.1 ? 2 : 0
     told = app.run(<<~RUBY)
       #{FAIL}
       def (Ringspun::Jobs.enqueuer).push(push, **) = push.entry.include?('"a"') ? raise(Ringspun::Jobs::UnavailableError, "gone") : super
       begin
         Note.transaction do
           @jobs = %w[a b a].map { |text| LateJob.perform_later(text) }
-          ActiveJob.perform_all_later(@many = [LateJob.new("a"), LateJob.new("b")])
+          ActiveJob.perform_all_later(@many = [LateJob.new("a"), LateJob.new("b")].first(#{many}))
           PlainJob.perform_async("c")
         end
       rescue Ringspun::Jobs::AfterCommitError => error
@@ -177,7 +179,7 @@ module RailsTransactions
          (@jobs + @many).map(&:successfully_enqueued?)]
       end
     RUBY
-    assert_equal [true, %w[LateJob], "gone", [false, true, false, false, false]], told
+    assert_equal [true, %w[LateJob], "gone", [false, true, false, *[false] * many]], told
     assert_equal %w[b c], waiting
   end
 
