@@ -8,12 +8,14 @@ module Signals
   include Strands
 
   PRELUDE = <<~'RUBY'
-    # Looks when this process has let it, for in spawn it sleeps as well. No thread waits for the child: that would have another
-    # sleep, for the GVL.
+    # Looks when this process has let it, for in spawn, and for the GVL when a thread begins, it sleeps as well. That thread might
+    # wake somebody: without one a wait for ever would be a deadlock.
     def kill_when_asleep(signal)
       status = "/proc/#{$$}/task/#{$$}/status"
       gate, open = IO.pipe
-      spawn("read _; while [ -e #{status} ] && ! grep -q '^State:.S' #{status}; do :; done; kill -#{signal} #{$$}", in: gate)
+      waiter = Process.detach(spawn("read _; while [ -e #{status} ] && ! grep -q '^State:.S' #{status}; do :; done; " \
+                                    "kill -#{signal} #{$$}", in: gate))
+      Thread.pass until waiter.stop?
       [gate, open].each(&:close)
     end
 
