@@ -119,13 +119,14 @@ module Ringspun
       telling { write_buffer } until @buffer.empty?
     end
 
-    # A piece whose wait is cut short, as by a cancellation, is not in the pipe, and stays with those behind it.
+    # A piece whose write is cut short, as by a cancellation, stays with those behind it. It is not in the pipe, or in part if it
+    # is longer than what goes whole. What a flush leaves is in the IO's own buffer.
     def write_buffer
       lines, @buffer = @buffer, +""
       return write_whole(lines) unless @tears
 
       written = 0
-      pieces(lines) { |piece| write_whole(piece).then { written += piece.bytesize } }
+      pieces(lines) { |piece| write_whole(piece) { written += piece.bytesize } }
     rescue SystemCallError, IOError
       raise # they are lost, and that is told
     rescue Exception
@@ -148,6 +149,7 @@ module Ringspun
 
     def write_whole(lines)
       @io.write(lines)
+      yield if block_given?
       @io.flush if @io.respond_to?(:flush)
     end
 
