@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "changes"
+require_relative "../../runtime/test/support/seeds"
 
 # Chooses the test files that run now, by comments that they have:
 #
@@ -31,7 +32,7 @@ class Selection
   # @param day [Integer] the number of the day
   # @param nightly [Boolean]
   # @param second_ruby [Boolean] another pass runs them on the first
-  def initialize(changes:, day: Time.now.to_i / 86_400, nightly: false, second_ruby: false, out: $stdout)
+  def initialize(changes:, day: Seeds.day, nightly: false, second_ruby: false, out: $stdout)
     @changes = changes
     @day = day
     @nightly = nightly

@@ -39,7 +39,7 @@ typedef struct rs_scope {
     bool met;                   /* and its owner has met that: a wait or a turn has ended by it */
     uint8_t turns_left;         /* until a turn does, if it is to be met */
     uint32_t patience_us;       /* for locks, when it has been met */
-    int64_t patient_from_ns;
+    int64_t patient_from_ns;    /* when the wait for one began (rs_patience_begin) */
     bool shield;
     bool armed;                 /* its deadline and those above it are set */
     bool closed;
