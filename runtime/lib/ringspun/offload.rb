@@ -283,8 +283,8 @@ module Ringspun
       end
     end
 
-    # In a signal handler CRuby refuses to lock a Mutex (rb_mutex_lock in thread_sync.c), so a strand cannot wait there. The lock is
-    # nobody else's, for to wait for it would be a wait that can be cancelled.
+    # In a signal handler CRuby refuses to lock a Mutex (rb_mutex_lock in thread_sync.c), so a strand cannot wait there. The lock
+    # is nobody else's, for to wait for it would be a wait that can be cancelled.
     def in_signal_handler?
       Thread::Mutex.new.synchronize { false }
     rescue ThreadError
