@@ -20,9 +20,7 @@ module Ringspun
         # What a storage may answer. An invalid job is always raised.
         FAILURES = [UnavailableError, UnknownOutcomeError, StorageError, PoolTimeoutError].freeze
         SOURCE = "enqueue.ringspun"
-        # From this version on Active Job itself lets many wait for the commit.
-        MANY_WAIT = ::ActiveJob.gem_version >= Gem::Version.new("8.1")
-        private_constant :STOPPED, :FAILURES, :SOURCE, :MANY_WAIT
+        private_constant :STOPPED, :FAILURES, :SOURCE
 
         # Stores a job. May switch strands.
         #
@@ -96,7 +94,7 @@ module Ringspun
           client.push_all(jobs) do |job|
             template = template(job) unless last && alike?(last, job)
             last = job
-            client.made(template, [data_of(job)], job.scheduled_at&.to_f, nil, late: late?(job), checked: true)
+            client.made(template, [data_of(job)], job.scheduled_at&.to_f, nil, checked: true)
           end
         end
 
@@ -121,15 +119,8 @@ module Ringspun
 
         # What becomes of the jobs of a commit for which Active Job has let these wait; nil when there is none.
         def commit_of(jobs)
-          waited = jobs.all? { |job| job.class.try(:enqueue_after_transaction_commit) }
-          Jobs.commits&.enqueue(jobs.map(&:job_id)) if waited
-        end
-
-        # Whether a job of many is still to wait for the commit, as its class says.
-        def late?(job)
-          return false if MANY_WAIT || Jobs.commits.nil?
-
-          [true, :always].include?(job.class.enqueue_after_transaction_commit)
+          commits = Jobs.commits
+          commits.enqueue(jobs.map(&:job_id)) if commits && jobs.all? { |job| commits.waits?(job) }
         end
 
         # Active Job lets some values through that are no plain ones, such as a String that counts as safe HTML, and a class may

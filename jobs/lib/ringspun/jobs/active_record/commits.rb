@@ -30,7 +30,9 @@ module Ringspun
         Enqueued = Struct.new(:ids, :failed)
 
         CALLBACKS = :ringspun_jobs_callbacks # of a fiber, for a strand has transactions of its own
-        private_constant :CALLBACKS
+        # From this version on Active Job itself lets many wait for the commit, and has no names for when a job does.
+        MANY_WAIT = Gem::Version.new("8.1")
+        private_constant :CALLBACKS, :MANY_WAIT
 
         # Connection => the groups that wait for its transactions, the newest last.
         @groups = ObjectSpace::WeakKeyMap.new
@@ -68,11 +70,27 @@ module Ringspun
             one.connection if one && others.empty? && storage.kept_by?(one.connection)
           end
 
-          # Notes a job that somebody else enqueues after the commit.
+          # Notes a job that Active Job enqueues after the commit.
           #
-          # @param name [String] of its class
-          # @param id [String]
-          def note(name, id) = after([[name, id]], nil)
+          # @param job [::ActiveJob::Base]
+          def note(job) = after([[job.class.name, job.job_id]], nil)
+
+          # @param job [::ActiveJob::Base]
+          # @param many [Boolean] whether it is one of `perform_all_later`, in which 7.2 asks no adapter
+          # @return [Boolean] whether it is enqueued after the commit, by our adapter
+          def waits?(job, many: false)
+            adapter = job.queue_adapter
+            return false unless defined?(Jobs::ActiveJob::Adapter) && adapter.is_a?(Jobs::ActiveJob::Adapter)
+
+            wanted = job.class.enqueue_after_transaction_commit
+            return wanted ? true : false if many_wait?
+            return true if [true, :always].include?(wanted)
+
+            !many && wanted != :never && adapter.try(:enqueue_after_transaction_commit?) == true
+          end
+
+          # @return [Boolean] whether Active Job lets many wait
+          def many_wait? = ::ActiveJob.gem_version >= MANY_WAIT
 
           # A transaction begins. What still waits at its connection has lost its own transaction with the session to the server,
           # of which Active Record tells nobody.
@@ -266,24 +284,27 @@ module Ringspun
       #
       # @api private
       module Noting
-        # @return [Boolean]
-        def self.waits?(job) = [true, :always].include?(job.class.enqueue_after_transaction_commit)
-
         private
 
         def raw_enqueue
-          Commits.note(self.class.name, job_id) if Noting.waits?(self)
+          Commits.note(self) if Commits.waits?(self)
           super
         end
       end
 
-      # Before 8.1 Active Job does not let many wait.
+      # Notes those of many, and lets them wait where Active Job does not.
       #
       # @api private
       module NotingAll
         def perform_all_later(*jobs)
-          jobs.flatten.each { |job| Commits.note(job.class.name, job.job_id) if Noting.waits?(job) }
-          super
+          jobs.flatten!
+          late, others = jobs.partition { |job| Commits.waits?(job, many: true) }
+          late.each { |job| Commits.note(job) }
+          return super if late.empty? || Commits.many_wait?
+
+          super(others) if others.any?
+          ::ActiveRecord.after_all_transactions_commit { super(late) }
+          nil
         end
       end
 
@@ -295,7 +316,7 @@ module Ringspun
       ::ActiveRecord::ConnectionAdapters::Transaction.class_eval { prepend Following }
       ::ActiveSupport.on_load(:active_job) do
         prepend Noting
-        ::ActiveJob.singleton_class.prepend(NotingAll) if ::ActiveJob.gem_version >= Gem::Version.new("8.1")
+        ::ActiveJob.singleton_class.prepend(NotingAll)
       end
     end
   end

@@ -11,9 +11,8 @@ module Ringspun
       # The bytes at which a call is full before that: other clients of the storage wait meanwhile.
       BULK_BYTES = 4 * 1024 * 1024
 
-      # A push that is to wait for the commit, if a transaction is open. Where Active Job says so, it also waits for the commit of
-      # a transaction that it could be part of.
-      Later = Struct.new(:push, :apart) do
+      # A push that is to wait for the commit, if a transaction is open that it cannot be part of.
+      Later = Struct.new(:push) do
         def entry = push.entry
       end
 
@@ -102,14 +101,13 @@ module Ringspun
         raise BulkError.new(answers + Array.new(batch.size, error))
       end
 
-      # @param late [Boolean] whether it waits for the commit also if the template does not
       # @param checked (see #push)
       # @return [Storage::Push, Later, nil] nil when a middleware has stopped it
-      def made(template, arguments, at, delay, late: false, checked: false)
+      def made(template, arguments, at, delay, checked: false)
         push = new_push(template, arguments, at, delay, checked)
-        return push unless late || template.after_commit || @after_commit
+        return push unless template.after_commit || @after_commit
 
-        push && (late || waits?(template)) ? Later.new(push, late) : push
+        push && waits?(template) ? Later.new(push) : push
       end
 
       # @param enqueuer [#push, #push_all, nil] nil: this one's
@@ -145,7 +143,7 @@ module Ringspun
       def stored(pushes, connection)
         return store_seen(pushes, connection) if pushes.all?(Storage::Push)
 
-        connection ||= only_transaction if pushes.none? { |push| push.is_a?(Later) && push.apart }
+        connection ||= only_transaction
         waiting = connection ? [] : pushes.grep(Later).map(&:push)
         deferred = waiting.any? && defer(waiting)
         sent = pushes.filter_map { |push| push.is_a?(Later) ? (push.push unless deferred) : push }
