@@ -507,6 +507,19 @@ class RailsOwnFileTest < Minitest::Test
     assert_equal "[0]", count
   end
 
+  # Its connections wait for a lock in SQLite itself, which stops the thread of all strands, so also the one that has the lock.
+  def test_a_rails_that_waits_in_the_library
+    error, count = run_program(<<~'RUBY')
+      puts error_of { Note.transaction { Note.create!(text: "a"); on.perform_async(1) } }
+      tell Note.count
+    RUBY
+    assert_match(/ConfigError: Active Record 7.2.* for .*app.sqlite3.*use Rails 8.0 or give jobs a file of their own/, error)
+    assert_equal "[0]", count
+  end
+  OLD = %w[test_a_rails_that_waits_in_the_library].freeze
+
+  def self.runnable_methods = RailsApp::VERSION.to_f < 8 ? OLD : super - OLD
+
   # By Active Record, whose own statements count as well.
   def test_a_kill_between_any_two_statements
     lines = run_program(<<~'RUBY')

@@ -16,7 +16,7 @@ class RailsWorkerTest < RailsCase
 
   def test_a_pool_that_is_too_small_is_told_at_the_start
     process = worker("-c", "10", env: { "POOL" => "3" }, ready: false)
-    setting = RailsApp::VERSION == "8.0" ? "pool" : "max_connections"
+    setting = RailsApp::VERSION.to_f < 8.1 ? "pool" : "max_connections"
     text = process.await(/WARN .*(the pool of the database .*)$/)[1]
     assert_match(/database primary has 3 connections for 10 jobs at once.* set #{setting}: 10 for primary in config.database.yml/,
                  text)
@@ -34,7 +34,7 @@ class RailsWorkerTest < RailsCase
   end
 
   def test_a_job_with_steps_goes_on_in_another_worker
-    return if RailsApp::VERSION == "8.0" # which has none
+    return if RailsApp::VERSION.to_f < 8.1 # has none
 
     process = worker
     app.run("StepsJob.perform_later; nil")

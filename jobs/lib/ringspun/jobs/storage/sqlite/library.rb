@@ -64,7 +64,7 @@ module Ringspun
           # @raise [ConfigError]
           # @raise [UnavailableError] nobody can say now
           def for(path, wanted)
-            configs = active_record_s(path).each { |config| refuse_mode(config, path) }
+            configs = active_record_s(path).each { |config| refuse_old(path) || refuse_mode(config, path) }
             wanted ||= :sqlite3 if configs.any?
             openers = openers(path)
             refuse_two(path) if (openers | [*wanted]).size > 1
@@ -145,6 +145,14 @@ module Ringspun
             configs.select { |config| config.adapter == "sqlite3" && same_file?(config, path) }
           end
 
+          # Before Rails 8.0 connections wait for a lock in the library: https://www.sqlite.org/c3ref/busy_timeout.html
+          def refuse_old(path)
+            return if ::ActiveRecord.version >= Gem::Version.new("8.0")
+
+            raise ConfigError, "Active Record #{::ActiveRecord.version} stops the whole process while a job waits for the lock " \
+                               "for #{path}, also the job that has the lock; use Rails 8.0 or give jobs a file of their own"
+          end
+
           # Active Record would set it with each new connection, and wait for ours, which keep the other one.
           def refuse_mode(config, path)
             pragmas = config.configuration_hash[:pragmas].to_h
@@ -199,8 +207,8 @@ module Ringspun
             raise ConfigError, "#{path} is opened in this process by the gem sqlite3 and by extralite, and two copies of " \
                                "SQLite drop each other's locks on it; open it by one of them, which library: of the storage names"
           end
-          private_class_method :keep_apart, :require_fiddle, :active_record_s, :refuse_mode, :file_of, :root, :openers,
-                               :open_by_others?, :opened?, :beside?, :refuse_two
+          private_class_method :keep_apart, :require_fiddle, :active_record_s, :refuse_old, :refuse_mode, :file_of, :root,
+                               :openers, :open_by_others?, :opened?, :beside?, :refuse_two
         end
         private_constant :Library
       end
