@@ -112,7 +112,8 @@ module Ringspun
         nil
       end
 
-      # The same methods, each of which returns at once, with an {Evaluation}.
+      # The same methods, each of which returns at once, with an {Evaluation}. Those of a session or transaction are to be awaited
+      # inside of its block: what they ask afterwards raises {UsageError}.
       #
       # @return [Async]
       # @since 0.1.0

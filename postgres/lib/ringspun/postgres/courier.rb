@@ -98,6 +98,8 @@ module Ringspun
           place = SECONDS[name]
           due = Courier.due(arguments[place]) if place
           @courier.call do
+            next @lane.close(*arguments) if name == :close # those that it ends need not come first
+
             in_turn do
               arguments[place] = GOING_ON.include?(name) ? [due - Postgres.now, 0].max : Courier.left(due) if due
               @lane.__send__(name, *arguments)

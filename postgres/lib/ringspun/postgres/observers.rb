@@ -75,28 +75,28 @@ module Ringspun
 
       # @param kind [Symbol] as {Execution} has it
       # @param sqls [Array<String>] of a batch: one for each result
-      # @param lane [Lane, Courier::Lane, nil] of a session
+      # @param session [Session, nil] which asks
       # @yieldparam call [ObservedCall, nil] nil: nobody is to hear of it
       # @return [Object] of the block
-      def observe(kind, sqls, lane = nil)
+      def observe(kind, sqls, session = nil)
         return yield(nil) if Fiber[MUTED]
 
         call = ObservedCall.new(kind, sqls, @database)
         value = yield call
       rescue Exception => error
-        finish(call, lane) { call.failed(error) } if call
+        finish(call, session) { call.failed(error) } if call
         raise
       else
-        finish(call, lane) { call.returned(value) } if call
+        finish(call, session) { call.returned(value) } if call
         value
       end
 
       private
 
       # @yieldreturn [Array<Execution>]
-      def finish(call, lane)
+      def finish(call, session)
         executions = yield
-        call.take_notices(lane) if lane
+        session&.__send__(:give_notices, call)
         tell_late
         call.notices.each { |notice| guard(:on_notice) { @on_notice.call(notice) } } if @on_notice
         executions.each { |execution| tell(execution) } if @statements.any?

@@ -243,14 +243,23 @@ module Ringspun
         timeout &&= Postgres.seconds("timeout", timeout)
         deadline = timeout && (Postgres.now + timeout)
         place.use(timeout, reset:) do |lane|
-          session = Session.new(lane, @config.timeout, self, observers)
+          lease = Lease.new
+          session = Session.new(lane, lease, @config.timeout, self, observers)
           lane.observers = observers unless observers.equal?(@observers)
           yield session, deadline && [deadline - Postgres.now, 0].max
         ensure
           session&.__send__(:finish)
+          end_lease(lease, lane) if lease
         end
       ensure
         observers&.tell_late
+      end
+
+      # Where a call of another strand or thread does not come to its end in time, the connection is closed, which ends the call.
+      def end_lease(lease, lane)
+        ended = lease.end
+      ensure
+        lane.close("the block that had it has ended, and what was begun there was not awaited") unless ended
       end
 
       # @return [Lanes, Courier] which serves the caller

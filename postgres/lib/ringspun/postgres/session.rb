@@ -15,11 +15,16 @@ module Ringspun
 
       # @api private
       # @param lane [Lane, Courier::Lane]
+      # @param lease [Lease] for which it has the lane
       # @param timeout [Numeric, nil] seconds for each call that names none
-      # @param pool [Pool, nil] of other connections
+      # @param pool [Pool] of other connections
       # @param observers [Observers, nil]
-      def initialize(lane, timeout, pool = nil, observers = nil)
+      # @param outer [Lease, Session] with which it ends
+      def initialize(lane, lease, timeout, pool, observers, outer = lease)
         @lane = lane
+        @lease = lease
+        @calls = lease.calls
+        @outer = outer
         @timeout = timeout
         @pool = pool
         @observers = observers
@@ -52,20 +57,25 @@ module Ringspun
         begin_sql = Transaction.begin_sql(isolation:, read_only:, deferrable:)
         deadline = timeout && (Postgres.now + Postgres.seconds("timeout", timeout))
         Transaction.again(again, deadline) do
-          transaction = Transaction.new(@lane, @timeout, 0, deadline, @pool, @observers)
+          check
+          transaction = Transaction.new(@lane, @lease, @timeout, @pool, @observers, self, 0, deadline)
           transaction.__send__(:enclose, begin_sql, "COMMIT", "ROLLBACK", nil, &block)
         end
       end
 
+      # @api private
+      # @return [Boolean] whether its block, or the block that it was begun in, has been left
+      def over? = @ended || @outer.over?
+
       # @return [String]
-      def inspect = "#<#{self.class}#{" ended" if @ended}>"
+      def inspect = "#<#{self.class}#{" ended" if over?}>"
 
       private
 
       def run(sql, params, timeout, prepared, _idempotent)
         return ask_one(sql, Lane.encode(params), timeout, prepared) unless @observers
 
-        @observers.observe(:query, [sql], @lane) { ask_one(sql, Lane.encode(params), timeout, prepared) }
+        @observers.observe(:query, [sql], self) { ask_one(sql, Lane.encode(params), timeout, prepared) }
       end
 
       def ask_one(sql, params, timeout, prepared)
@@ -79,7 +89,7 @@ module Ringspun
       def run_batch(sqls, params, timeout)
         return ask_batch(sqls, encoded(params), timeout) unless @observers
 
-        @observers.observe(:batch, sqls, @lane) { ask_batch(sqls, encoded(params), timeout) }
+        @observers.observe(:batch, sqls, self) { ask_batch(sqls, encoded(params), timeout) }
       end
 
       def ask_batch(sqls, params, timeout)
@@ -98,22 +108,40 @@ module Ringspun
       def run_script(sql, timeout)
         return script_on_lane(sql, timeout, nil) unless @observers
 
-        @observers.observe(:script, [sql], @lane) { |call| script_on_lane(sql, timeout, call) }
+        @observers.observe(:script, [sql], self) { |call| script_on_lane(sql, timeout, call) }
       end
 
       def run_stream(sql, params, timeout, prepared, form, &block)
         return stream_on_lane(sql, params, timeout, prepared, form, nil, &block) unless @observers
 
-        @observers.observe(:stream, [sql], @lane) { |call| stream_on_lane(sql, params, timeout, prepared, form, call, &block) }
+        @observers.observe(:stream, [sql], self) { |call| stream_on_lane(sql, params, timeout, prepared, form, call, &block) }
       end
 
-      def ask
-        check
+      # @param part [Session] which must not have ended
+      def ask(part = self)
+        inside = @calls.push(true)
+        check(part)
+        asked = true
         taken = yield
         refuse_unreadable if taken == :unsafe
         taken.is_a?(Symbol) ? raise(Postgres.lost(@lane.loss, false)) : taken
       ensure
-        @lane.orphaned if !taken && @lane.orphaned?
+        leave(asked && !taken) if inside
+      end
+
+      def leave(unanswered)
+        @lane.orphaned if unanswered && @lane.orphaned?
+      ensure
+        @lease.leave
+      end
+
+      # Goes on with what was asked.
+      def go_on
+        inside = @calls.push(true)
+        check
+        yield
+      ensure
+        @lease.leave if inside
       end
 
       # @param call [ObservedCall, nil]
@@ -139,12 +167,12 @@ module Ringspun
         end
       ensure
         leave_stream(asking) if begun
-        call&.take_notices(@lane) if begun
+        give_notices(call) if begun && call
       end
 
       def next_rows(deadline, call)
         seconds = limit(deadline && [deadline - Postgres.now, 0].max)
-        call ? call.waits { @lane.next_rows(seconds) } : @lane.next_rows(seconds)
+        go_on { call ? call.waits { @lane.next_rows(seconds) } : @lane.next_rows(seconds) }
       end
 
       def yield_rows(rows, form, call, &block)
@@ -177,7 +205,9 @@ module Ringspun
       end
 
       # What was asked for ahead is most often on its way, and the transaction, if there is one, goes on.
-      def leave_stream(asking)
+      def leave_stream(asking) = @lease.within { drain_stream(asking) }
+
+      def drain_stream(asking)
         @lane.end_stream
         Postgres.shield(DRAIN) { @lane.ping(DRAIN) } unless asking || @lane.lost?
       rescue Ringspun::Error
@@ -185,6 +215,11 @@ module Ringspun
       ensure
         @lane.orphaned if @lane.orphaned?
       end
+
+      # Those for which there was no answer to come with.
+      #
+      # @param call [ObservedCall]
+      def give_notices(call) = @lease.within { call.take_notices(@lane) }
 
       def refuse_unreadable
         raise UnsafeSessionState, "this statement has set #{@lane.unreadable_setting}, with which values would be read " \
@@ -195,12 +230,17 @@ module Ringspun
       def limit(timeout) = timeout ? Postgres.seconds("timeout", timeout) : @timeout
 
       # The connection is that of a machine, which no other thread can ask.
-      def check
-        raise UsageError, "this #{kind} has ended; use it inside of its block only" if @ended
+      def check(part = self)
+        refuse_ended if part.over?
         return if @lane.here?
 
         raise UsageError, "this #{kind} belongs to the thread in which it began, and to the strands of that; what another " \
                           "thread has to ask, ask the pool for it"
+      end
+
+      def refuse_ended
+        with = " with what it was begun in" unless @ended
+        raise UsageError, "this #{kind} has ended#{with}; use it inside of its block only, and await there what you begin with it"
       end
 
       def kind = self.class.name[/\w+\z/].downcase
@@ -305,14 +345,15 @@ module Ringspun
         raise UsageError, "transaction needs a block" unless block
         return yield(self) if join
 
+        check
         name = "ringspun_#{@depth + 1}"
-        inner = self.class.new(@lane, @timeout, @depth + 1, @deadline, @pool, @observers)
+        inner = self.class.new(@lane, @lease, @timeout, @pool, @observers, self, @depth + 1, @deadline)
         inner.__send__(:enclose, "SAVEPOINT #{name}", "RELEASE #{name}", "ROLLBACK TO #{name}", timeout, &block)
       end
 
       # @api private
-      def initialize(lane, timeout, depth = 0, deadline = nil, pool = nil, observers = nil)
-        super(lane, timeout, pool, observers)
+      def initialize(lane, lease, timeout, pool, observers, outer, depth, deadline)
+        super(lane, lease, timeout, pool, observers, outer)
         @depth = depth
         @deadline = deadline
       end
@@ -322,19 +363,23 @@ module Ringspun
       def enclose(before, after, back, timeout)
         @deadline = [@deadline, Postgres.now + Postgres.seconds("timeout", timeout)].compact.min if timeout
         begin_by(before)
-        @lane.enclosed = true
+        @lease.within { @lane.enclosed = true }
         value = yield self
-        @lane.enclosed = @depth.positive?
+        finish # or what others ask from here on would come behind the COMMIT
         conclude(after)
         returned = true
         value
       ensure
-        @lane.enclosed = @depth.positive? && @begun
-        unless returned
-          roll_back(back) if @begun
-          @lane.forget_opening if @depth.zero?
-        end
         finish
+        @lease.within { wind_up(back, returned) } unless @outer.over?
+      end
+
+      def wind_up(back, returned)
+        @lane.enclosed = @depth.positive? && @begun
+        return if returned
+
+        roll_back(back) if @begun
+        @lane.forget_opening if @depth.zero?
       end
 
       def run_script(sql, timeout)
@@ -358,10 +403,17 @@ module Ringspun
       def send_begin(sql) = ask { @lane.open_transaction(sql, limit(nil)) || true }
 
       def conclude(sql)
-        tag = run(sql, [], nil, false, false).tag
+        tag = observed(sql) { ask_end(sql) }.tag
         raise_rolled_back if @depth.zero? && tag == "ROLLBACK"
       rescue InFailedTransaction
         raise_rolled_back
+      end
+
+      def ask_end(sql)
+        ask(@outer) do
+          @lane.enclosed = @depth.positive?
+          @lane.query(sql, [], limit(nil), false, true)
+        end
       end
 
       def raise_rolled_back
@@ -373,13 +425,13 @@ module Ringspun
       def roll_back(sql)
         return if @lane.lost? || (@lane.status == "I" && @lane.pending.zero?)
 
-        Postgres.shield(ROLL_BACK) { observed([sql]) { @lane.query(sql, [], ROLL_BACK, false, true) } }
+        Postgres.shield(ROLL_BACK) { observed(sql) { @lane.query(sql, [], ROLL_BACK, false, true) } }
       rescue Exception => error
         @lane.close("a transaction could not be rolled back")
         raise unless error.is_a?(StandardError)
       end
 
-      def observed(sqls, &) = @observers ? @observers.observe(:query, sqls, @lane, &) : yield
+      def observed(sql, &) = @observers ? @observers.observe(:query, [sql], self, &) : yield
 
       def limit(timeout)
         own = timeout ? Postgres.seconds("timeout", timeout) : @timeout

@@ -7,12 +7,12 @@ module Ringspun
     # @since 0.1.0
     class CopyIn
       # @api private
-      # @param lane [Lane, Courier::Lane]
+      # @param session [Session]
       # @param rows [CopyRows]
       # @param deadline [Float, nil]
       # @param progress [#call, nil]
-      def initialize(lane, rows, deadline, progress)
-        @lane = lane
+      def initialize(session, rows, deadline, progress)
+        @session = session
         @rows = rows
         @deadline = deadline
         @progress = progress
@@ -106,7 +106,7 @@ module Ringspun
       end
 
       def put(bytes)
-        @lane.put_copied(bytes, left)
+        @session.__send__(:put_copied, bytes, left)
       rescue TimeoutError
         raise late
       end
@@ -130,7 +130,7 @@ module Ringspun
       end
 
       def finish
-        result = @lane.finish_copy_in(left)
+        result = @session.__send__(:finish_copy_in, left)
         @done = true
         result
       rescue ServerError => error

@@ -14,7 +14,7 @@ module Ringspun
       def run_copy_in(statement, source, timeout, progress, &block)
         return copy_in_on_lane(statement, source, timeout, progress, nil, &block) unless @observers
 
-        @observers.observe(:copy, [statement.sql], @lane) do |call|
+        @observers.observe(:copy, [statement.sql], self) do |call|
           copy_in_on_lane(statement, source, timeout, progress, call, &block)
         end
       end
@@ -22,7 +22,7 @@ module Ringspun
       def run_copy_out(statement, sink, form, timeout, progress, &block)
         return copy_out_on_lane(statement, sink, form, timeout, progress, nil, &block) unless @observers
 
-        @observers.observe(:copy, [statement.sql], @lane) do |call|
+        @observers.observe(:copy, [statement.sql], self) do |call|
           copy_out_on_lane(statement, sink, form, timeout, progress, call, &block)
         end
       end
@@ -34,7 +34,7 @@ module Ringspun
         columns = typed_columns(statement, deadline) unless bytes?(source)
         _, _, width = begin_copy(:begin_copy_in, statement, deadline)
         begun = true
-        copy = CopyIn.new(@lane, CopyRows.new(options_for(statement, columns), width, columns), deadline, progress)
+        copy = CopyIn.new(self, CopyRows.new(options_for(statement, columns), width, columns), deadline, progress)
         source.nil? ? yield(copy) : copy.__send__(:take, source)
         result = copy.__send__(:conclude)
         done = true
@@ -43,7 +43,7 @@ module Ringspun
       ensure
         copy&.__send__(:close)
         leave_stream(false) if begun && !done
-        call&.take_notices(@lane) if begun
+        give_notices(call) if begun && call
       end
 
       # @param call [ObservedCall, nil]
@@ -59,19 +59,23 @@ module Ringspun
         result.affected
       ensure
         leave_stream(true) if begun && !done
-        call&.take_notices(@lane) if begun
+        give_notices(call) if begun && call
       end
 
       # The server may wait for a lock before it begins.
       def begin_copy(method, statement, deadline)
-        begun = @lane.__send__(method, statement.sql, left_until(deadline))
-      ensure
-        @lane.orphaned if !begun && @lane.orphaned?
+        ask { @lane.__send__(method, statement.sql, left_until(deadline)) }
       end
+
+      # Rows for a COPY that has begun.
+      def put_copied(bytes, seconds) = go_on { @lane.put_copied(bytes, seconds) }
+
+      # All rows are put.
+      def finish_copy_in(seconds) = go_on { @lane.finish_copy_in(seconds) }
 
       def take_copied(deadline, progress)
         bytes = rows = 0
-        until (result = @lane.next_copied(left_until(deadline))).size.zero?
+        until (result = go_on { @lane.next_copied(left_until(deadline)) }).size.zero?
           size = yield result
           rows += result.size
           result.__send__(:release)
@@ -93,8 +97,10 @@ module Ringspun
 
       # A proxy that loses the server in the middle of a row says so there, and closes: the row has the bytes of a message.
       def lost_meanwhile(error)
-        Postgres.shield(DRAIN) { @lane.next_copied(DRAIN) } unless @lane.lost?
-        raise Postgres.lost(@lane.loss, false), cause: error if @lane.lost?
+        @lease.within do
+          Postgres.shield(DRAIN) { @lane.next_copied(DRAIN) } unless @lane.lost?
+          raise Postgres.lost(@lane.loss, false), cause: error if @lane.lost?
+        end
       rescue TimeoutError, ServerError
         nil # it is there
       end
