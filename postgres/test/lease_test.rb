@@ -241,6 +241,20 @@ class PostgresLeaseTest < Minitest::Test
     end
   end
 
+  # What it waits for must not be freed by the end of the session.
+  def test_a_stream_that_is_under_way_is_waited_for
+    on_pool(max: 1) do |pool, machine|
+      seen = []
+      evaluation = pool.session do |session|
+        session.async.stream("work $1, $2", "late", "3", as: :array) { |row| seen.concat(row) }.tap { machine.sleep(1) }
+      end
+      with_next(pool) do
+        assert_ended assert_raises(Ringspun::UsageError) { evaluation.await_result }, "session"
+        assert_equal %w[late], seen
+      end
+    end
+  end
+
   # Nothing of it was sent.
   def test_one_that_has_not_begun
     on_pool(max: 1) do |pool, _machine, server|

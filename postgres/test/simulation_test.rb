@@ -16,6 +16,10 @@ class PostgresSimulationTest < Minitest::Test
 
   LOSSES = [Postgres::ConnectionLost, Postgres::ConnectError].freeze
 
+  # What those get that outlive the block which had their connection, and a transaction that is to end in the midst of their stream.
+  OUTLIVED = Module.new { def self.===(error) = error.is_a?(Ringspun::UsageError) && error.message.include?(" has ended") }
+  IN_STREAM = Module.new { def self.===(error) = error.is_a?(Ringspun::UsageError) && error.message.include?("midst of a stream") }
+
   # What became of transactions, by what they have inserted.
   Outcomes = Struct.new(:kept, :left, :unknown) do
     def initialize = super([], [], [])
@@ -195,6 +199,15 @@ class PostgresSimulationTest < Minitest::Test
     end
   end
 
+  # What they did not commit before is not committed, and nobody gets rows of others.
+  def test_users_that_outlive_their_session
+    outlive(FAULTS) { |world, outcomes| lend(world, outcomes) }
+  end
+
+  def test_users_that_outlive_their_session_and_connection
+    outlive(RESETS) { |world, outcomes| world.expecting(*LOSSES) { lend(world, outcomes) } }
+  end
+
   def test_streams_that_are_left
     explore(faults: FAULTS, max: 3) do |world|
       world.terminate(world.strands(5) { 2.times { stream(world) } }, 2)
@@ -349,6 +362,37 @@ class PostgresSimulationTest < Minitest::Test
     assert_includes [nonce, :concluded], evaluation.await_result
   end
 
+  def outlive(faults, &lending)
+    explore(faults:, max: 2, checkout_timeout: 1000) do |world|
+      outcomes = Outcomes.new
+      world.terminate(world.strands(5) { 2.times { lending.call(world, outcomes) } }, 2)
+      world.strands(2) { 2.times { world.expecting(*LOSSES) { transact(world, outcomes) } } }
+      -> { assert_outcomes(outcomes, world.server.committed) }
+    end
+  end
+
+  # A session, or a transaction, which another strand goes on with for as long as it likes. Where a savepoint of that one's was
+  # released too late, the connection is closed.
+  def lend(world, outcomes)
+    world.pause
+    outer = world.chance(0.3)
+    world.expecting(Postgres::TransactionRolledBack, IN_STREAM, *(LOSSES if outer)) do
+      world.pool.__send__(outer ? :transaction : :session) do |client|
+        world.strands(1) { world.expecting(OUTLIVED, *LOSSES) { go_on(world, client, outcomes, outer) } }
+        world.pause(0.03)
+        break if world.chance(0.3)
+      end
+    end
+  end
+
+  def go_on(world, client, outcomes, outer)
+    case world.random.rand(3)
+    when 0 then stream(world, client:)
+    when 1 then transact(world, outer ? Outcomes.new : outcomes, client:)
+    else 3.times { world.nonce.then { |nonce| assert_equal nonce, client.query_value("work $1, $2", nonce, "0.01") } }
+    end
+  end
+
   # A connection for one user, for which most have to wait.
   def use(world, outcomes)
     case world.random.rand(4)
@@ -389,14 +433,14 @@ class PostgresSimulationTest < Minitest::Test
   end
 
   # Leaves it in one of many ways.
-  def transact(world, outcomes)
+  def transact(world, outcomes, client: world.pool)
     nonces = []
     outcome = :left
     world.pause
     timeout = world.timeout
     world.expecting(Postgres::UniqueViolation, Postgres::TransactionRolledBack, timeout:) do
       catch(:left) do
-        returned = world.pool.transaction(timeout:) do |t|
+        returned = client.transaction(timeout:) do |t|
           work_in(world, t, nonces)
           case world.random.rand(6)
           when 0 then throw :left
@@ -434,7 +478,7 @@ class PostgresSimulationTest < Minitest::Test
   end
 
   # With a break, a deadline or an error, or to its end. Few are longer than what the server is asked for at once.
-  def stream(world, failures = %w[23505])
+  def stream(world, failures = %w[23505], client: world.pool)
     world.pause
     nonce = world.nonce
     count = (world.chance(0.05) ? [499, 500, 501, 1000, 1001, 2500] : [0, 1, 5]).sample(random: world.random)
@@ -443,7 +487,7 @@ class PostgresSimulationTest < Minitest::Test
     timeout = world.random.rand * 0.02 if world.chance(0.3)
     rows = []
     world.expecting(timeout:) do
-      world.pool.stream("rows $1, $2, $3", nonce, count.to_s, failure, timeout:, as: :array) do |row|
+      client.stream("rows $1, $2, $3", nonce, count.to_s, failure, timeout:, as: :array) do |row|
         break if rows.size == stop
 
         rows << row
