@@ -16,9 +16,14 @@ class PostgresSimulationTest < Minitest::Test
 
   LOSSES = [Postgres::ConnectionLost, Postgres::ConnectError].freeze
 
-  # What those get that outlive the block which had their connection, and a transaction that is to end in the midst of their stream.
-  OUTLIVED = Module.new { def self.===(error) = error.is_a?(Ringspun::UsageError) && error.message.include?(" has ended") }
-  IN_STREAM = Module.new { def self.===(error) = error.is_a?(Ringspun::UsageError) && error.message.include?("midst of a stream") }
+  def self.usage_error(words)
+    Module.new { define_singleton_method(:===) { |error| error.is_a?(Ringspun::UsageError) && error.message.include?(words) } }
+  end
+
+  # What those get that outlive the block which had their connection, and a transaction that is to end in the midst of their
+  # stream.
+  OUTLIVED = usage_error(" has ended")
+  IN_STREAM = usage_error("midst of a stream")
 
   # What became of transactions, by what they have inserted.
   Outcomes = Struct.new(:kept, :left, :unknown) do

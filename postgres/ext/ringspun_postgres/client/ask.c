@@ -101,6 +101,7 @@ VALUE rpg_why_not(rpg_lane *lane, rpg_statement *statement, bool forced) {
 static rpg_kind kind_at(const void *data, long place, uint32_t *type) { return rpg_statement_kind(data, place, type); }
 
 rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params) {
+    rpg_refuse_in_stream(lane); /* which another strand may have begun while this one waited for types or a BEGIN */
     VALUE typed = rpg_typed_params(params, kind_at, rpg_statement_get(statement));
     rpg_put_params(&lane->scratch, typed);
     RB_GC_GUARD(typed);
@@ -339,6 +340,7 @@ void rpg_make_jsons(VALUE statement, VALUE params) {
 }
 
 static VALUE describe(rpg_lane *lane, VALUE statement, int64_t deadline) {
+    rpg_refuse_in_stream(lane);
     rpg_request *request = rpg_request_new(lane, statement, (rpg_span){NULL, 0});
     if (!request) rb_memerror();
     request->describes = true;

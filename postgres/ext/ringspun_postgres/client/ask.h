@@ -60,7 +60,7 @@ VALUE rpg_ask_types(rpg_lane *lane, VALUE statement, VALUE params, int64_t deadl
 /* The same for what the statement's columns are. */
 VALUE rpg_ask_columns(rpg_lane *lane, VALUE statement, int64_t deadline);
 
-/* Of parameters that are encoded. */
+/* Of parameters that are encoded. Raises UsageError in the midst of a stream. */
 rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params);
 
 /* Before one is added: with nothing else under way it is at the head as soon as it is sent. */

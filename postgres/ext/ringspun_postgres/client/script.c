@@ -65,6 +65,7 @@ static VALUE lane_script(VALUE self, VALUE sql, VALUE seconds) {
     VALUE refused = rpg_why_not(lane, NULL, true);
     if (!NIL_P(refused)) return refused;
     rpg_settle_opening(lane, deadline);
+    rpg_refuse_in_stream(lane);
     rpg_request *request = new_script(lane, sql);
     rpg_submit(lane, request);
     rpg_wait_among_others(lane, request, deadline);

@@ -293,7 +293,6 @@ static VALUE lane_ask(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALUE 
     VALUE statement = rpg_ask_statement(lane, sql, params);
     if (!rpg_is_typed(statement, params)) return sym_untyped; /* to ask for the types is to wait */
     rpg_make_jsons(statement, params);
-    rpg_refuse_in_stream(lane);
     rpg_request *request = rpg_ask_request(lane, statement, params);
     request->prepared = RTEST(prepared);
     VALUE answer = submit(lane, request);
