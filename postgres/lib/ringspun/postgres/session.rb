@@ -6,8 +6,8 @@ module Ringspun
     # else a session keeps. Afterwards the session is made anew (DISCARD ALL).
     #
     # When the block is left, what was begun with the session ends: a strand, a thread, an {Evaluation} or an Enumerator that goes
-    # on with it gets {UsageError}, and its transaction is rolled back. A call that is under way by then is waited for, five seconds
-    # at most, after which the connection is closed.
+    # on with it gets {UsageError}, and its transaction is rolled back. A call that is under way by then is waited for, five
+    # seconds at most, after which the connection is closed.
     #
     # @since 0.1.0
     class Session
