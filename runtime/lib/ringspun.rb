@@ -31,6 +31,7 @@ end
 
 require_relative "ringspun/errors"
 require_relative "ringspun/seconds"
+require_relative "ringspun/short_lock"
 require_relative "ringspun/warnings"
 require_relative "ringspun/machine"
 require_relative "ringspun/cluster"

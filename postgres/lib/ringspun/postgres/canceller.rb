@@ -25,7 +25,7 @@ module Ringspun
       def initialize(options)
         @options = options
         @places = Channel.new(AT_ONCE)
-        @lock = Thread::Mutex.new
+        @lock = ShortLock.new
         @strands = {}.compare_by_identity # that are at it => whether the request has left
         @closed = false
       end

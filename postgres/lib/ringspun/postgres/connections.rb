@@ -23,19 +23,19 @@ module Ringspun
       LOOK_AGAIN = 0.02
 
       Waiter = Struct.new(:machine, :gate)
-      NONE = [].freeze
-      private_constant :Waiter, :NONE
+      private_constant :Waiter
 
       def initialize(pool)
         @pool = pool
         @config = pool.config
-        @lock = Thread::Mutex.new
+        @lock = ShortLock.new
         @idle = [] # lanes: the last that was given back comes last, and is taken first
         @waiters = []
         @holders = {}.compare_by_identity
         @lent = {}.compare_by_identity # shared ones that count here
         @openings = {}.compare_by_identity # strands
         @reclaimed = [] # and to be closed by their machines
+        @replaced = [] # they have made room, and are to be closed after the lock
         @looked_at = 0 # for what nobody will give back
         @count = 0
         @served = 0 # of those who have waited
@@ -49,48 +49,26 @@ module Ringspun
       #   for a connection that others have
       # @param reset [Boolean] the session is made anew afterwards
       # @param patient [Boolean] whether only those seconds count in which none of the callers that wait gets one
-      def use(timeout, reset: false, patient: false)
+      def use(timeout, reset: false, patient: false, &)
         holder = Holder.new
-        lane = nil
-        Postgres.taking { lane = acquire(timeout, holder, patient:) }
-        yield lane
-      ensure
-        Postgres.giving_back { release(lane, reset) } if lane
+        Postgres.with_taken(-> { acquire(timeout, holder, patient:) }, ->(lane) { release(lane, reset) }, &)
       end
 
       # @param left [Numeric, nil] seconds to open one
       # @return [Object, :none] of the block; :none: there is no connection free
-      def try_use(left)
-        lane = acquire_now(Machine.current, left) or return :none
-        begin
-          yield lane
-        ensure
-          release(lane, false)
-        end
-      end
+      def try_use(left, &) = use_any(-> { acquire_now(Machine.current, left) }, &)
 
       # As {#try_use}, of a connection that is open.
-      def try_idle(left)
-        lane = take_idle(Machine.current) unless @idle.empty?
-        lane = lane && prepare(lane, left) or return :none
-        hold(lane, Holder.new, Machine.current)
-        begin
-          yield lane
-        ensure
-          release(lane, false)
-        end
-      end
+      def try_idle(left, &) = @idle.empty? ? :none : use_any(-> { acquire_idle(Machine.current, left) }, &)
 
       # Room for a shared connection that others must not wait behind, in whose place another one is opened.
       #
       # @param lane [Lane]
       # @return [Boolean] whether there is room; of several strands that ask for the same one, the first hears so
       def lend(lane)
-        @lock.synchronize do
-          next false if @closed || @lent.key?(lane) || !permit # which may switch strands
-
-          @lent[lane] = true
-        end
+        @lock.synchronize { !@closed && !@lent.key?(lane) && !permit.nil? && (@lent[lane] = true) }
+      ensure
+        close_replaced
       end
 
       # That one is closed.
@@ -133,26 +111,30 @@ module Ringspun
         return if @count >= @config.min || @filling || @closed || !Fiber.current_scheduler.is_a?(Scheduler)
 
         Machine.current.__send__(:spin_beside) { open_missing }
+      rescue LimitError
+        nil # nobody needs them yet, and the next call may have room for a strand
       end
 
-      # It may not raise: what fails here closes the connection.
+      # What fails here closes the connection, and so does what comes for the thread.
       def release(lane, reset)
-        held = @lock.synchronize { @holders.delete(lane) }
+        held = false
+        @lock.synchronize { held = @holders.delete(lane) }
         return unless held # it was reclaimed
 
         settled = settle(lane, reset)
         lane.leave_notices
         lane.observers = @config.observers
-        settled ? give_back(lane) : give_up(lane)
+        ready = settled
+      ensure
+        ready ? give_back(lane) : give_up(lane) if held
       end
 
       # One whose machine has ended, or is about to. From any thread: where another one has the stream, that closes it, or
       # whoever is next when the machine is gone.
       def write_off(lane)
-        return unless @lock.synchronize { @holders.delete(lane) }
-
-        give_up(lane)
-        @lock.synchronize { @reclaimed << lane } unless lane.here?
+        here = lane.here?
+        held = @lock.synchronize { @holders.delete(lane).tap { |holder| @reclaimed << lane if holder && !here } }
+        give_up(lane) if held
       end
 
       # Nobody gets one any more, and those that somebody has end.
@@ -162,38 +144,45 @@ module Ringspun
           @waiters.each { |waiter| waiter.gate.close }.clear
           @openings.keys
         end
-        openings.each(&:terminate)
-        close_own
-        @lock.synchronize { @holders.keys }.each(&:close)
-        @lock.synchronize { @idle.each { |lane| abandon(lane) }.clear }
-        close_reclaimed
+        Postgres.each_to_the_end([-> { openings.each(&:terminate) }, -> { close_own }, -> { close_others }], &:call)
       end
 
       # Those of this machine, which is to end. Who has one may not be there any more to give it back.
       def close_own
         close_reclaimed
-        idle, held = @lock.synchronize do
-          idle, @idle = @idle.partition(&:here?)
-          [idle, @holders.keys.select(&:here?)]
-        end
-        idle.each { |lane| give_up(lane) }
-        held.each { |lane| write_off(lane) }
+        idle, held = @lock.synchronize { [@idle, @holders.keys].map { |lanes| lanes.select(&:here?) } }
+        Postgres.each_to_the_end(idle) { |lane| give_up(lane) if @lock.synchronize { @idle.delete(lane) } }
+      ensure
+        Postgres.each_to_the_end(held || []) { |lane| write_off(lane) }
       end
 
       # Another thread can end a connection, and not always close its stream.
       def close_reclaimed
         return if @reclaimed.empty?
 
-        mine = @lock.synchronize do
-          mine, @reclaimed = @reclaimed.partition { |lane| lane.here? || lane.gone? }
-          mine
-        end
-        mine.each(&:close)
+        mine = @lock.synchronize { @reclaimed.select { |lane| lane.here? || lane.gone? } }
+        Postgres.each_to_the_end(mine) { |lane| lane.close.then { @lock.synchronize { @reclaimed.delete(lane) } } }
       end
 
       def metrics = @lock.synchronize { { connections: @count, idle: @idle.size, waiting: @waiters.size } }
 
       private
+
+      # @yieldparam lane [Lane]
+      # @return [Object, :none]
+      def use_any(take)
+        Postgres.with_taken(take, ->(lane) { release(lane, false) }) { |lane| lane ? yield(lane) : :none }
+      end
+
+      def close_others
+        lanes = @lock.synchronize do
+          @reclaimed.concat(@idle)
+          @holders.keys + @idle.slice!(0..)
+        end
+        Postgres.each_to_the_end(lanes, &:close)
+      ensure
+        close_reclaimed
+      end
 
       # --- getting one ---
 
@@ -237,12 +226,14 @@ module Ringspun
         @filling = false
       end
 
+      # Another machine's connection that nobody uses makes room. The caller closes it after the lock.
+      #
       # @return [:permit, nil] to open one
       def permit
-        return abandon(@idle.shift) if @count >= @config.max && @idle.any?
-        return if @count >= @config.max
-
-        @count += 1
+        if @count < @config.max then @count += 1
+        elsif @idle.any? then @replaced << @idle.shift
+        else return
+        end
         :permit
       end
 
@@ -251,17 +242,21 @@ module Ringspun
       # Closes those whose holders the block finds.
       #
       # @return [true]
-      def reclaim
-        found = @lock.synchronize do
-          found = @holders.select { |_, holder| yield holder }
-          found.each_key { |lane| @holders.delete(lane) }
-        end
-        found.each do |lane, holder|
+      def reclaim(&)
+        while (lane, holder = @lock.synchronize { take_held(&) })
           give_up(lane, "it was reclaimed, because nobody was there to give it back")
-          @lock.synchronize { @reclaimed << lane } unless lane.lost?
           Warnings.tell(holder.reclaimed)
         end
         true
+      end
+
+      # One at a time: whoever is interrupted meanwhile leaves the others where they are.
+      def take_held
+        lane, = @holders.find { |_, holder| yield holder }
+        return unless lane
+
+        @reclaimed << lane
+        [lane, @holders.delete(lane)]
       end
 
       def left(deadline) = deadline && [deadline - Machine.current.now, 0].max
@@ -274,6 +269,11 @@ module Ringspun
           raise got.exception(got.message) if got.is_a?(Exception)
         end
         lane = prepare(got, left) and hold(lane, Holder.new, machine)
+      end
+
+      def acquire_idle(machine, left)
+        got = take_idle(machine)
+        lane = got && prepare(got, left) and hold(lane, Holder.new, machine)
       end
 
       def await(waiter, timeout, left, patient)
@@ -342,6 +342,7 @@ module Ringspun
       # In a strand, by which {#close} can end it.
       def open_within(left)
         opened = failure = nil
+        close_replaced
         Machine.current.scope(deadline: left) do |scope|
           strand = scope.spin do
             opened = open
@@ -408,7 +409,7 @@ module Ringspun
         reset |= lane.take_left_state
         clean = !reset && lane.status == "I" && lane.pending.zero?
         clean || Ringspun.shield(deadline: SETTLE) { make_clean(lane, reset) }
-      rescue Exception
+      rescue StandardError, Cancelled, TerminatedError, NoMemoryError
         false
       end
 
@@ -422,33 +423,48 @@ module Ringspun
 
       def give_back(lane)
         machine = Machine.current
-        others = @lock.synchronize do
-          next [lane] if @closed
+        @lock.synchronize do
+          next @replaced << lane if @closed
 
           waiter = @waiters.shift
           next rest(lane, machine.now) if waiter.nil?
 
           @served += 1
-          next NONE if waiter.machine.equal?(machine) && waiter.gate.try_push(lane)
+          next if waiter.machine.equal?(machine) && waiter.gate.try_push(lane)
 
           waiter.gate.try_push(:permit)
-          [lane]
+          @replaced << lane
         end
-        Postgres.shield(SETTLE) { others.each { |other| close_lane(other) } } unless others.empty?
+      ensure
+        close_replaced
       end
 
-      # @return [Array<Lane>] that nobody has used for long
       def rest(lane, now)
         lane.idle_since = now
         @idle << lane
-        @idle.first.idle_since < now - KEEP ? superfluous(now - KEEP) : NONE
+        close_superfluous(now - KEEP) if @idle.first.idle_since < now - KEEP
       end
 
-      def superfluous(used)
+      # Those that nobody has used for long.
+      def close_superfluous(used)
         old = @idle.take_while { |lane| lane.idle_since < used }.size
         closing = @idle.shift([old, @count - @config.min].min.clamp(0..))
         @count -= closing.size
-        closing
+        @replaced.concat(closing)
+      end
+
+      # What has made room is closed without the lock, for that may switch strands. From here, and what is left of another
+      # machine's by that one.
+      def close_replaced
+        return if @replaced.empty?
+
+        lanes = @lock.synchronize do
+          @reclaimed.concat(@replaced)
+          @replaced.slice!(0..)
+        end
+        Postgres.shield(SETTLE) { Postgres.each_to_the_end(lanes.reject(&:here?)) { |lane| close_lane(lane) } }
+      ensure
+        Postgres.shield(SETTLE) { close_reclaimed } if lanes
       end
 
       # Shielded: or who is cancelled meanwhile would take the place along.
@@ -470,15 +486,6 @@ module Ringspun
           @served += 1 if waiter
           waiter ? waiter.gate.try_push(:permit) : @count -= 1
         end
-      end
-
-      # Another machine's.
-      #
-      # @return [:permit] to open one in its place
-      def abandon(lane)
-        lane.close
-        @reclaimed << lane unless lane.here?
-        :permit
       end
     end
     private_constant :Connections

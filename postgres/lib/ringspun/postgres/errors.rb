@@ -237,6 +237,15 @@ module Ringspun
       def shield(seconds, &) = Fiber.current_scheduler.is_a?(Scheduler) ? Ringspun.shield(deadline: seconds, &) : yield
 
       # @api private
+      # Yields each, also those behind one at which the block raises, or the thread is killed.
+      def each_to_the_end(things, &)
+        left = things.dup
+        yield left.shift until left.empty?
+      ensure
+        each_to_the_end(left, &) unless left.empty?
+      end
+
+      # @api private
       # Thread#raise, Thread#kill and Timeout meet a thread anywhere, also between having something and knowing of it. Here they
       # wait while it is taken until the thread waits for something, and while it is given back until that is done. So does the
       # Interrupt of a signal from Ruby 3.4 on; in Ruby 3.3 no mask is for it.

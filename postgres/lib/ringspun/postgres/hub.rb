@@ -33,7 +33,7 @@ module Ringspun
         @machine = machine
         @courier = courier
         @audience = Audience.new
-        @lock = Thread::Mutex.new
+        @lock = ShortLock.new
         @wanted = Channel.new(1) # somebody has come or gone
         @active = false
         @failures = 0

@@ -19,7 +19,7 @@ module Ringspun
       # @param options [Options]
       def initialize(options)
         @place = options.hosts.join(", ")
-        @lock = Thread::Mutex.new
+        @lock = ShortLock.new
         @opening = 0
         @waiting = [] # for what comes of the tries of others
         @failures = 0
@@ -87,25 +87,27 @@ module Ringspun
         outcome = error
         raise
       ensure
-        @lock.synchronize { finish(outcome) }
+        now = Postgres.now # which is another clock under the lock
+        @lock.synchronize { finish(outcome, now) }
       end
 
       # Shorter where an older try comes to a good end after all.
       def back_off
         loop do
+          pause = pause_at(Postgres.now)
           gate = @lock.synchronize { new_gate if @failures.positive? && pause.positive? && !@closed }
           break unless gate && wait(gate, pause)
         end
         raise closed if @closed
       end
 
-      def pause = [@next_at - Postgres.now, 0].max
+      def pause_at(now) = [@next_at - now, 0].max
 
-      def finish(outcome)
+      def finish(outcome, now)
         @opening -= 1
         case outcome
         when :opened then @failures = 0 and @failure = nil
-        when Exception then note_failure(outcome)
+        when Exception then note_failure(outcome, now)
         end
         tell(outcome)
       end
@@ -113,12 +115,12 @@ module Ringspun
       def tell(outcome) = @waiting.each { |gate| gate.try_push(outcome) }.clear
 
       # Tries that had begun together count as one.
-      def note_failure(error)
+      def note_failure(error, now)
         @failure = error
-        return if @failures.positive? && pause.positive?
+        return if @failures.positive? && pause_at(now).positive?
 
         @failures += 1
-        @next_at = Postgres.now + ([BACK_OFF * (2**(@failures - 1)), BACK_OFF_MAX].min * (1 + (rand / 2)))
+        @next_at = now + ([BACK_OFF * (2**(@failures - 1)), BACK_OFF_MAX].min * (1 + (rand / 2)))
       end
     end
     private_constant :Opener

@@ -56,7 +56,7 @@ module Ringspun
         @observers = Observers.of(options, on_statement:, on_notice:, log:, log_slower_than:)
         @config = Config.new(options:, types: Types.new(types), observers: @observers, **DEFAULTS,
                              **of_uri.except(:log_slower_than), **told)
-        @beginning = Thread::Mutex.new
+        @beginning = ShortLock.new
         @closed = false
         start_anew
       end
@@ -274,7 +274,7 @@ module Ringspun
         known, lanes = @last
         return lanes if known.equal?(machine)
 
-        lanes = @beginning.synchronize { @lanes[machine] || add_lanes(machine) }
+        lanes = lanes_of(machine)
         @last = [machine, lanes].freeze
         lanes
       end
@@ -288,18 +288,24 @@ module Ringspun
         raise ClosedError, "the pool is closed"
       end
 
-      # Those of machines that have ended are closed now: nothing tells of the end of a machine.
-      def add_lanes(machine)
-        raise ClosedError, "the pool is closed" if @closed
+      # Those of machines that have ended are closed where one is added: nothing tells of the end of a machine.
+      def lanes_of(machine)
+        gone = []
+        @beginning.synchronize do
+          next @lanes[machine] if @lanes[machine]
+          raise ClosedError, "the pool is closed" if @closed
 
-        @lanes.delete_if { |_, lanes| lanes.gone? && lanes.close }
-        @lanes[machine] = Lanes.new(self, machine)
+          @lanes.delete_if { |_, lanes| lanes.gone? && gone << lanes }
+          @lanes[machine] = Lanes.new(self, machine)
+        end
+      ensure
+        Postgres.each_to_the_end(gone, &:close)
       end
 
       def courier
         return @courier if @courier&.alive?
 
-        @beginning.synchronize { @courier&.alive? ? @courier : Postgres.masked(NEVER) { @courier = Courier.new(self) } }
+        @beginning.synchronize { @courier&.alive? ? @courier : @courier = Courier.new(self) }
       end
 
       def hub

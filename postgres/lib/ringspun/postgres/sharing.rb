@@ -20,7 +20,7 @@ module Ringspun
 
       def initialize
         @histories = Histories.new
-        @lock = Thread::Mutex.new
+        @lock = ShortLock.new
         @bounded = true
         @held_up = @lock_waits = 0
       end

@@ -11,7 +11,7 @@ module Ringspun
         private_constant :GAP
 
         def initialize
-          @lock = Thread::Mutex.new
+          @lock = ShortLock.new
           @by_name = {} # WeakMaps, whose keys are subscriptions
           @pending = {}.compare_by_identity # subscriptions for which the server does not listen yet => gates
         end
