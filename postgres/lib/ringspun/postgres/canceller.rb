@@ -38,6 +38,8 @@ module Ringspun
 
         lane.hold
         Machine.current.__send__(:spin_beside, needed: true) { |done| run_beside(lane, done) }
+      rescue LimitError => error
+        give_up(lane, error)
       end
 
       # Requests still leave, and nobody waits for their answers. From any thread.
@@ -73,10 +75,19 @@ module Ringspun
         deadline = Machine.current.now + SECONDS
         Machine.current.timeout(SECONDS) { nil until asked(lane, deadline, &) }
         cancelled = true
-      rescue Error, Ringspun::Error, SystemCallError => error
-        why = ": #{error.message}"
+      rescue Error, Ringspun::Error, SystemCallError => failure
+        nil # the connection ends with it
       ensure
-        lane.close("a statement could not be cancelled#{why}") unless cancelled
+        cancelled ? go_on(lane) : give_up(lane, failure)
+      end
+
+      def give_up(lane, failure)
+        lane.close("a statement could not be cancelled#{": #{failure.message}" if failure}")
+      ensure
+        go_on(lane)
+      end
+
+      def go_on(lane)
         lane.resume
         lane.rest
       end

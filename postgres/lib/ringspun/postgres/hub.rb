@@ -98,6 +98,10 @@ module Ringspun
         return unless @lock.synchronize { !@active && !@closed && (@active = true) }
 
         Machine.current.__send__(:spin_beside) { live }
+      rescue LimitError => error
+        @lock.synchronize { @active = false }
+        @audience.fail_pending(error)
+        raise
       end
 
       def live

@@ -137,10 +137,11 @@ module Ringspun
       # @return [true]
       def close
         @closed = true
-        [*@lanes, *@retired, *@lent].each(&:close) # again and again, where this is another thread than the machine's
-        @lent.dup.each { |lane| end_loan(lane) }
-        end_opening unless gone?
+        # Again and again, where this is another thread than the machine's.
+        Postgres.each_to_the_end([*@lanes, *@retired, *@lent]) { |lane| close_lane(lane) }
         true
+      ensure
+        end_opening unless gone?
       end
 
       # A lane may have to keep what it was asked for. In a strand beside the run, until all of it has left.
@@ -152,6 +153,8 @@ module Ringspun
         ensure
           lane.unwatch
         end
+      rescue LimitError
+        lane.unwatch # it waits for what is before it, or until the next one looks
       end
 
       # Something was answered that nobody has waited for.
@@ -175,7 +178,7 @@ module Ringspun
         return lane if lane.nil? || @pool.config.lanes == 1
 
         lane = @lanes.min_by(&:burden)
-        open if lane.burden >= BUSY && @lanes.size < @pool.config.lanes
+        open_more if lane.burden >= BUSY && @lanes.size < @pool.config.lanes
         lane
       end
 
@@ -282,7 +285,7 @@ module Ringspun
         return true if moving || @opening
 
         make_room if @lanes.size == @pool.config.lanes
-        @lanes.size < @pool.config.lanes && open
+        @lanes.size < @pool.config.lanes && open_more
       end
 
       # A lane that does not move goes on as a connection for one user, if there may be one more.
@@ -305,6 +308,13 @@ module Ringspun
       def end_loan(lane)
         @lent.delete(lane)
         @pool.connections.end_loan(lane)
+      end
+
+      # Where a strand that has lent it was interrupted, it is not in @lent.
+      def close_lane(lane)
+        lane.close
+      ensure
+        end_loan(lane)
       end
 
       def relax(lane)
@@ -336,7 +346,7 @@ module Ringspun
         when :unsafe then drop(lane) || refuse_left(lane)
         when :quiet then lane.ping(left) || drop(lane)
         when :lost then drop(lane)
-        when :old then open # in its place, in which it goes on until then
+        when :old then open_more # in its place, in which it goes on until then
         when :held then moving || lane.ping(left) # answered when it has been resumed, or shortly before
         when *STUCK then await_move(deadline, patience)
         when *UNSURE then return window(left)
@@ -347,7 +357,7 @@ module Ringspun
       # @return [Lane] for a statement that is not known to be quick
       def window(left)
         lane = open_window || @lanes.select(&:closed?).min_by(&:pending) || await_opened(left)
-        open if lane.old?
+        open_more if lane.old?
         lane
       end
 
@@ -389,6 +399,7 @@ module Ringspun
         lane.close(lane.loss || "it was given up")
         @held.delete(lane)
         @lanes.delete(lane)
+        @pool.connections.end_loan(lane) # of a strand that was interrupted as it lent it
         @crowd.look
         nil
       end
@@ -429,6 +440,18 @@ module Ringspun
         opening = @opening = Opening.new
         opening.strand = @machine.__send__(:spin_beside) { open_one(opening) }
         opening
+      rescue LimitError
+        @opening = nil # it has not begun
+        raise
+      end
+
+      # Where there is one already, a statement goes on without.
+      #
+      # @return [Opening, nil]
+      def open_more
+        open
+      rescue LimitError
+        nil
       end
 
       # In a strand beside the run, which does not wait for a server that is silent.
@@ -451,14 +474,24 @@ module Ringspun
       # Those that have lived long enough answer what they were asked.
       def retire_old
         old, @lanes = @lanes.partition(&:old?)
-        old.each { |lane| @machine.__send__(:spin_beside) { wind_down(lane) } }
+        @retired.concat(old)
+        Postgres.each_to_the_end(old) { |lane| retire(lane) }
+      end
+
+      def retire(lane)
+        @machine.__send__(:spin_beside) { wind_down(lane) }
+      rescue LimitError => error
+        end_retired(lane, error.message)
       end
 
       def wind_down(lane)
-        @retired << lane
         lane.ping(nil)
       ensure
-        lane.close
+        end_retired(lane, "it has lived long enough")
+      end
+
+      def end_retired(lane, why)
+        lane.close(lane.loss || why)
         @retired.delete(lane)
       end
 
