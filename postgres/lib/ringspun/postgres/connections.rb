@@ -470,9 +470,10 @@ module Ringspun
       # Shielded: or who is cancelled meanwhile would take the place along.
       def give_up(lane, why = "it was given up")
         Postgres.shield(SETTLE) { close_lane(lane, why) }
+        closed = true
         nil
       ensure
-        forget
+        forget(closed ? nil : lane)
       end
 
       def close_lane(lane, why = "it was given up")
@@ -480,8 +481,11 @@ module Ringspun
       end
 
       # A place for one that is gone.
-      def forget
+      #
+      # @param left [Lane, nil] that could not be closed, and is to be
+      def forget(left = nil)
         @lock.synchronize do
+          @reclaimed << left if left
           waiter = @waiters.shift
           @served += 1 if waiter
           waiter ? waiter.gate.try_push(:permit) : @count -= 1

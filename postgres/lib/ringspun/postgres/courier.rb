@@ -119,6 +119,10 @@ module Ringspun
       end
       private_constant :Lane
 
+      # Seconds for its thread to end: what gives connections back has five, and what cancels statements one.
+      CLOSE = 10
+      private_constant :CLOSE
+
       # @param pool [Pool]
       def initialize(pool)
         @pool = pool
@@ -174,9 +178,10 @@ module Ringspun
       # @param kept [Boolean] the block runs to its end, also when the caller is interrupted
       def call(undo: nil, kept: false, &) = send_out(Errand.new(undo, &), kept:)
 
+      # Its thread ends by itself, also where that takes longer.
       def close
         @errands.close
-        @thread.join
+        @thread.join(CLOSE)
       end
 
       # In the courier's thread.

@@ -131,14 +131,7 @@ module Ringspun
         @closed = true
         return unless Process.pid == @pid
 
-        @opener.close
-        @canceller.close
-        @connections.close
-        @hub&.close
-        @courier&.close
-        @connections.close_reclaimed # what its users have left meanwhile
-        @beginning.synchronize { @lanes.values }.each(&:close)
-        @observers&.tell_late
+        Postgres.shield(nil) { Postgres.each_to_the_end(to_close, &:call) }
         nil
       end
 
@@ -159,6 +152,14 @@ module Ringspun
       def inspect = "#<#{self.class} #{@config.options.hosts.join(",")} #{@config.options.database}#{" closed" if @closed}>"
 
       private
+
+      # @return [Array<Proc>]
+      def to_close
+        parts = [@opener, @canceller, @connections, @hub, @courier].compact.map { |part| part.method(:close) }
+        left = @connections.method(:close_reclaimed) # what its users have left meanwhile
+        lanes = -> { Postgres.each_to_the_end(@beginning.synchronize { @lanes.values }, &:close) }
+        [*parts, left, lanes, -> { @observers&.tell_late }]
+      end
 
       def run(sql, params, timeout, prepared, idempotent)
         return ask(sql, Lane.encode(params), timeout, prepared, idempotent) unless @observers
