@@ -60,6 +60,25 @@ class PostgresLeaseServersTest < Minitest::Test
     end
   end
 
+  # The server is asked for the type of its parameter first, and the statement would come behind the ROLLBACK, and stay.
+  def test_an_evaluation_that_asks_for_types_as_its_transaction_ends
+    on_pool(max: 1) do |pool, machine|
+      with_table(pool) do |table|
+        evaluation = nil
+        assert_raises(IOError) do
+          pool.transaction do |t|
+            t.query("select 1")
+            evaluation = t.async.execute("insert into #{table} select unnest(coalesce($1, array[7]))", [1])
+            machine.sleep(0)
+            raise IOError
+          end
+        end
+        assert_match(/this transaction has ended/, assert_raises(Ringspun::UsageError) { evaluation.await_result }.message)
+        assert_empty ids(pool, table)
+      end
+    end
+  end
+
   ROWS = "select $1 from generate_series(1, 5000)"
 
   def assert_own_rows(pool)

@@ -64,6 +64,11 @@ void rpg_refuse_in_stream(const rpg_lane *lane) {
              "connections");
 }
 
+void rpg_refuse_ended(const rpg_lane *lane, uint32_t transaction) {
+    if (RB_LIKELY(!transaction || transaction == rpg_transaction_of(lane))) return;
+    rb_raise(rpg_eUsage, "this transaction has ended; use it inside of its block only, and await there what you begin with it");
+}
+
 static VALUE why_not_behind(const rpg_statement *statement) {
     return rpg_history_is_slow(statement->history) ? sym_slow : sym_unknown;
 }

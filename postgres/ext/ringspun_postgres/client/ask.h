@@ -43,6 +43,12 @@ VALUE rpg_why_not(rpg_lane *lane, rpg_statement *statement, bool forced);
 /* Raises UsageError in the midst of a stream or COPY. */
 void rpg_refuse_in_stream(const rpg_lane *lane);
 
+/* The transaction that a block is to end; 0: none is. */
+static inline uint32_t rpg_transaction_of(const rpg_lane *lane) { return lane->enclosed ? lane->transactions : 0; }
+
+/* Raises UsageError when that transaction has ended: what would come behind it would stay. */
+void rpg_refuse_ended(const rpg_lane *lane, uint32_t transaction);
+
 /* When a pooler is to be suspected to have lost what came behind another statement. */
 int64_t rpg_suspected_from(const rpg_lane *lane);
 

@@ -108,12 +108,14 @@ static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds, VAL
         if (NIL_P(refused) || why == rpg_sym_session) refused = why; /* which is so on any lane, the others only on this one */
     }
     if (!NIL_P(refused)) return refused;
+    uint32_t transaction = rpg_transaction_of(lane);
     rpg_settle_opening(lane, deadline);
     for (bool again = false;; again = true) {
         for (uint32_t i = 0; i < len; i++) {
             refused = rpg_ask_types(lane, RARRAY_AREF(statements, i), RARRAY_AREF(encoded, i), deadline);
             if (!NIL_P(refused)) return refused;
         }
+        rpg_refuse_ended(lane, transaction);
         rpg_request **parts = new_parts(lane, statements, encoded);
         for (uint32_t i = 0; i < len; i++) parts[i]->again = again;
         submit_batch(lane, parts, len);

@@ -25,7 +25,9 @@ static VALUE lane_begin_copy(VALUE self, VALUE sql, VALUE into, VALUE seconds) {
     VALUE statement = rpg_ask_copy(sql), none = rb_ary_new();
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
     if (!NIL_P(refused)) return refused;
+    uint32_t transaction = rpg_transaction_of(lane);
     rpg_settle_opening(lane, deadline);
+    rpg_refuse_ended(lane, transaction);
     rpg_request *request = rpg_ask_request(lane, statement, none);
     request->again = true; /* it is given no name */
     request->leg = RPG_FIRST_LEG;

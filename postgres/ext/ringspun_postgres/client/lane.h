@@ -64,6 +64,7 @@ typedef struct rpg_lane {
     bool observed;              /* what is seen of requests is noted */
     bool left_state;            /* a statement was of a kind that changes the session */
     bool enclosed;              /* a block ends the transaction that it is in, and no statement */
+    uint32_t transactions;      /* that blocks have ended, or are to end */
     bool renewing;              /* its session is made anew, and settings may be as they are */
     rpg_settings settings;      /* of the session, as far as the server reports them */
     uint8_t status;             /* of the last ReadyForQuery */

@@ -318,7 +318,9 @@ static VALUE lane_set_observed(VALUE self, VALUE observed) {
  *
  * @param enclosed [Boolean] */
 static VALUE lane_set_enclosed(VALUE self, VALUE enclosed) {
-    rpg_lane_get(self)->enclosed = RTEST(enclosed);
+    rpg_lane *lane = rpg_lane_get(self);
+    if (RTEST(enclosed) && !lane->enclosed) lane->transactions++;
+    lane->enclosed = RTEST(enclosed);
     return enclosed;
 }
 

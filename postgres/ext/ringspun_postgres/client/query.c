@@ -50,11 +50,13 @@ static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALU
     VALUE statement = rpg_ask_statement(lane, sql, params);
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), RTEST(forced));
     if (!NIL_P(refused)) return refused;
+    uint32_t transaction = rpg_transaction_of(lane);
     if (!rpg_opening_is_ahead(lane) || !rpg_is_typed(statement, params)) rpg_settle_opening(lane, deadline);
     VALUE answer = rpg_sym_again;
     for (bool again = false; answer == rpg_sym_again; again = true) {
         refused = rpg_ask_types(lane, statement, params, deadline);
         if (!NIL_P(refused)) return refused;
+        rpg_refuse_ended(lane, transaction);
         rpg_request *request = rpg_ask_request(lane, statement, params);
         request->prepared = RTEST(prepared);
         request->again = again;

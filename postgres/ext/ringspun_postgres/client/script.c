@@ -64,8 +64,10 @@ static VALUE lane_script(VALUE self, VALUE sql, VALUE seconds) {
     int64_t deadline = rpg_ask_deadline(lane, seconds, false);
     VALUE refused = rpg_why_not(lane, NULL, true);
     if (!NIL_P(refused)) return refused;
+    uint32_t transaction = rpg_transaction_of(lane);
     rpg_settle_opening(lane, deadline);
     rpg_refuse_in_stream(lane);
+    rpg_refuse_ended(lane, transaction);
     rpg_request *request = new_script(lane, sql);
     rpg_submit(lane, request);
     rpg_wait_among_others(lane, request, deadline);

@@ -44,9 +44,11 @@ static VALUE lane_begin_stream(VALUE self, VALUE sql, VALUE params, VALUE prepar
     VALUE statement = rpg_ask_statement(lane, sql, params);
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
     if (!NIL_P(refused)) return refused;
+    uint32_t transaction = rpg_transaction_of(lane);
     rpg_settle_opening(lane, deadline);
     if (RTEST(alone) || lane->status != 'I') rpg_ask_columns(lane, statement, deadline);
     rpg_ask_types(lane, statement, params, deadline);
+    rpg_refuse_ended(lane, transaction);
     rpg_request *request = rpg_ask_request(lane, statement, params);
     request->prepared = RTEST(prepared);
     request->leg = RPG_FIRST_LEG;
