@@ -7,6 +7,7 @@
 static void connection_mark(void *data) {
     const rhs_connection *connection = data;
     rb_gc_mark(connection->stream);
+    rb_gc_mark(connection->thread);
     rb_gc_mark(connection->base);
     rb_gc_mark(connection->held);
     rb_gc_mark(connection->trailers_read);
@@ -29,8 +30,15 @@ static const rb_data_type_t type = {
 
 rhs_connection *rhs_connection_get(VALUE self) { return rb_check_typeddata(self, &type); }
 
-rhs_connection *rhs_connection_at(VALUE self, rhs_step step, const char *what) {
+rhs_connection *rhs_connection_here(VALUE self) {
     rhs_connection *connection = rhs_connection_get(self);
+    if (RB_LIKELY(connection->thread == rb_thread_current())) return connection;
+    rb_raise(rhs_eWrongThread, "this request is served on another thread; what a thread makes for its answer goes there by a "
+             "Thread::Queue, from which the body takes and writes it");
+}
+
+rhs_connection *rhs_connection_at(VALUE self, rhs_step step, const char *what) {
+    rhs_connection *connection = rhs_connection_here(self);
     if (RB_UNLIKELY(connection->step != step)) rb_raise(rhs_eUsage, "%s does not come now in this connection", what);
     return connection;
 }
@@ -67,6 +75,7 @@ static VALUE connection_new(VALUE class, VALUE stream, VALUE base, VALUE options
     rhs_connection *connection;
     VALUE self = TypedData_Make_Struct(class, rhs_connection, &type, connection);
     connection->stream = stream;
+    connection->thread = rb_thread_current();
     connection->held = connection->trailers_read = Qnil;
     connection->base = rb_convert_type(base, T_HASH, "Hash", "to_hash");
     read_limits(&connection->limits, options);
@@ -130,6 +139,13 @@ void rhs_refuse_wrong(rhs_connection *connection, uint8_t wrong) {
 }
 
 /* --- what is asked of it --- */
+
+/* @return [nil]
+ * @raise [WrongThreadError] it is served on another thread */
+static VALUE connection_check_thread(VALUE self) {
+    rhs_connection_here(self);
+    return Qnil;
+}
 
 /* @return [Boolean] whether the head of the answer was sent */
 static VALUE connection_answering_p(VALUE self) {
@@ -250,6 +266,7 @@ VALUE rhs_init_connection(void) {
     rb_undef_alloc_func(class);
     rb_define_singleton_method(class, "new", connection_new, 3);
     rb_define_singleton_method(class, "roomy", connection_roomy, 1);
+    rb_define_method(class, "check_thread", connection_check_thread, 0);
     rb_define_method(class, "answered?", connection_answered_p, 0);
     rb_define_method(class, "answered_for_more?", connection_answered_for_more_p, 0);
     rb_define_method(class, "status", connection_status, 0);

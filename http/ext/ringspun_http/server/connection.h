@@ -34,6 +34,7 @@ typedef struct {
 
 typedef struct {
     VALUE stream;
+    VALUE thread;               /* whose machine serves it */
     VALUE held;                 /* String with the head of the answer, in RHS_HOLDS; else nil */
     VALUE trailers_read;        /* Hash of those of the request; nil before the end of its body, or where there are none */
     VALUE base;                 /* the env of a request, without what only the request says */
@@ -64,9 +65,12 @@ typedef struct {
     uint16_t status;            /* of the answer; 0: none has begun */
 } rhs_connection;
 
-/* Raises UsageError unless it is in that step. */
+/* Raises UsageError unless it is in that step, and WrongThreadError on another thread. */
 rhs_connection *rhs_connection_at(VALUE self, rhs_step step, const char *what);
 rhs_connection *rhs_connection_get(VALUE self);
+
+/* For whatever does more than look: raises WrongThreadError on another thread than its own, before anything has changed. */
+rhs_connection *rhs_connection_here(VALUE self);
 
 VALUE rhs_init_connection(void);
 void rhs_init_receive(VALUE class);

@@ -1,7 +1,7 @@
 #include "server/http.h"
 
 const ringspun_api *ringspun;
-VALUE rhs_mHTTP, rhs_eUsage, rhs_eTimeout;
+VALUE rhs_mHTTP, rhs_eUsage, rhs_eWrongThread, rhs_eTimeout;
 
 static VALUE eRequest, eAnswer, eGone;
 
@@ -15,6 +15,7 @@ void rhs_init_http(void) {
     ringspun = ringspun_get_api(2);
     find_class(&rhs_mHTTP, "Ringspun::HTTP");
     find_class(&rhs_eUsage, "Ringspun::UsageError");
+    find_class(&rhs_eWrongThread, "Ringspun::WrongThreadError");
     find_class(&rhs_eTimeout, "Ringspun::TimeoutError");
     find_class(&eGone, "Ringspun::HTTP::GoneError");
     find_class(&eRequest, "Ringspun::HTTP::RequestError");

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 extern const ringspun_api *ringspun;
-extern VALUE rhs_mHTTP, rhs_eUsage, rhs_eTimeout;
+extern VALUE rhs_mHTTP, rhs_eUsage, rhs_eWrongThread, rhs_eTimeout;
 
 void rhs_init_http(void);
 

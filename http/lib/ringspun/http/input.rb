@@ -5,7 +5,8 @@ module Ringspun
     # The body of a request, read as it comes: `rack.input`. It cannot be rewound.
     #
     # Every method may switch strands, and raises {RequestError} when the body is not framed as it should be, ends before its end,
-    # or does not come in time.
+    # or does not come in time. On another thread than that of its server it raises a WrongThreadError, and takes nothing. When
+    # the request has ended it raises an IOError.
     #
     # @since 0.1.0
     class Input
@@ -78,6 +79,7 @@ module Ringspun
       # @return [nil]
       # @since 0.1.0
       def close
+        @connection.check_thread
         @closed = true
         @ahead = nil
       end
@@ -85,6 +87,7 @@ module Ringspun
       private
 
       def take(most = PIECE_BYTES)
+        @connection.check_thread
         raise IOError, "the body of the request was closed" if @closed
 
         ahead, @ahead = @ahead, nil
@@ -92,6 +95,7 @@ module Ringspun
       end
 
       def take_all_of(most)
+        @connection.check_thread
         return take unless @ahead.nil? && !@closed
 
         @connection.read_all_of(most)

@@ -7,6 +7,10 @@ module Ringspun
     # A client that has gone away raises {GoneError} or a SystemCallError in the strand that writes; one that takes nothing for as
     # long as the limit `write:` allows, a TimeoutError. A strand that does not write may wait for the first, see {#until_gone}.
     #
+    # It is for strands of its server's thread. On another thread all methods but {#stopping?} and {#closed?} raise a
+    # WrongThreadError, and the answer is cut, for what that thread was to write is missing. What a thread makes goes to a strand
+    # that writes it, by a Thread::Queue.
+    #
     # @since 0.1.0
     class Output
       # @param connection [Connection]
@@ -27,9 +31,11 @@ module Ringspun
       #
       # @param strings [Array<#to_s>]
       # @return [Integer] bytes
-      # @raise [GoneError, AnswerError, SystemCallError, TimeoutError]
+      # @raise [GoneError, AnswerError, SystemCallError, TimeoutError, WrongThreadError]
+      # @raise [IOError] it was closed, or its answer has ended
       # @since 0.1.0
       def write(*strings)
+        check_thread
         raise IOError, "closed for writing" if @closed_write
 
         bytes = 0
@@ -58,6 +64,9 @@ module Ringspun
       # @raise (see #write)
       # @since 0.1.0
       def flush
+        check_thread
+        raise IOError, "closed for writing" if @closed_write
+
         @connection.flush
         self
       end
@@ -69,9 +78,10 @@ module Ringspun
       # @param length [Integer, nil] bytes; nil: all up to the end
       # @param buffer [String, nil] gets the bytes in place of a new String
       # @return [String, nil] nil: with a length, at the end
-      # @raise [RequestError, SystemCallError]
+      # @raise [RequestError, SystemCallError, WrongThreadError]
       # @since 0.1.0
       def read(length = nil, buffer = nil)
+        check_thread
         return at_end(length, buffer) if @closed_read
         return @input.read(length, buffer) if @input
 
@@ -86,9 +96,10 @@ module Ringspun
       # @param buffer [String, nil] gets the bytes in place of a new String
       # @return [String]
       # @raise [EOFError] at the end
-      # @raise [RequestError, SystemCallError]
+      # @raise [RequestError, SystemCallError, WrongThreadError]
       # @since 0.1.0
       def readpartial(length, buffer = nil)
+        check_thread
         raise IOError, "closed for reading" if @closed_read
         return @input.readpartial(length, buffer) if @input
 
@@ -101,9 +112,12 @@ module Ringspun
       #
       # @param timeout [Numeric, nil] seconds; nil: no limit
       # @return [nil]
-      # @raise [TimeoutError, UsageError]
+      # @raise [TimeoutError, UsageError, WrongThreadError]
       # @since 0.1.0
-      def wait_gone(timeout: nil) = @peer.wait_gone(timeout:)
+      def wait_gone(timeout: nil)
+        check_thread
+        @peer.wait_gone(timeout:)
+      end
 
       # Runs the block in a scope that is cancelled when the client goes. See {Peer#until_gone}.
       #
@@ -115,41 +129,55 @@ module Ringspun
       # @yieldparam scope [Scope]
       # @return [Object] the block's value; nil: the server stops
       # @raise [GoneError] the client has gone, and the block was cancelled
+      # @raise [WrongThreadError]
       # @since 0.1.0
-      def until_gone(drain: false, &) = @peer.until_gone(drain:, &)
+      def until_gone(drain: false, &)
+        check_thread
+        @peer.until_gone(drain:, &)
+      end
 
       # @return [Boolean] whether the server stops; an answer that could go on for long should end
       # @since 0.1.0
       def stopping? = @peer.stopping?
 
       # @return [nil]
+      # @raise [WrongThreadError]
       # @since 0.1.0
       def close_read
+        check_thread
         @closed_read = true
         nil
       end
 
       # @return [nil]
+      # @raise [WrongThreadError]
       # @since 0.1.0
       def close_write
+        check_thread
         @closed_write = true
-        @closing&.broadcast
+        @closing&.push(nil)
         nil
       end
 
-      # Waits until the program has closed it for writing.
+      # Waits until the program has closed it for writing, or another thread has used it, which {#check_whole} tells.
       #
       # @return [nil]
       # @raise [GoneError]
       # @api private
       def wait_closed
-        return if @closed_write
-
-        @closing = Condition.new
-        until_gone { @closing.wait until @closed_write }
+        @closing = Thread::Queue.new
+        @peer.until_gone { @closing.pop } unless @closed_write || @misused
       end
 
       # @return [nil]
+      # @raise [WrongThreadError] another thread has used it
+      # @api private
+      def check_whole
+        raise @misused if @misused
+      end
+
+      # @return [nil]
+      # @raise [WrongThreadError]
       # @since 0.1.0
       def close(_error = nil)
         close_read
@@ -161,6 +189,15 @@ module Ringspun
       def closed? = @closed_read && @closed_write ? true : false
 
       private
+
+      # From any thread. What it notes is seen by the strand of the answer, which may wait for it.
+      def check_thread
+        @connection.check_thread
+      rescue WrongThreadError => error
+        @misused ||= error
+        @closing&.push(nil)
+        raise
+      end
 
       def into(buffer, bytes) = bytes && buffer ? buffer.replace(bytes) : bytes
 

@@ -9,6 +9,8 @@ module Ringspun
     # A client that has closed its side counts as gone: so does every browser that leaves a page. One that only closes its side
     # for writing, and still reads, looks the same from here.
     #
+    # It is for strands of its server's thread. On another one all but {#stopping?} raises a WrongThreadError.
+    #
     # @since 0.1.0
     class Peer
       # POLLRDHUP of poll(2): the other side has closed the connection, or its side for writing. Errors come unasked.
@@ -21,6 +23,7 @@ module Ringspun
       def initialize(stream, drain)
         @stream = stream
         @drain = drain
+        @thread = Thread.current
       end
 
       # Waits until the client has gone.
@@ -29,9 +32,10 @@ module Ringspun
       #
       # @param timeout [Numeric, nil] seconds; nil: no limit
       # @return [nil]
-      # @raise [TimeoutError, UsageError]
+      # @raise [TimeoutError, UsageError, WrongThreadError]
       # @since 0.1.0
       def wait_gone(timeout: nil)
+        check_thread
         Machine.current.timeout(timeout) { Machine.current.poll(@stream.__send__(:over), CLOSED) }
         nil
       rescue ClosedError # our side is closed
@@ -46,6 +50,7 @@ module Ringspun
       # @yieldparam scope [Scope]
       # @return [Object] the block's value; nil: the server stops
       # @raise [GoneError] the client has gone, and the block was cancelled
+      # @raise [WrongThreadError]
       # @since 0.1.0
       def until_gone(drain: false, &) = guard(drain:, &)
 
@@ -55,6 +60,7 @@ module Ringspun
       # @param beat [#call, nil]
       # @api private
       def guard(drain:, every: nil, beat: nil)
+        check_thread
         gone = ended = false
         value = Machine.current.scope do |scope|
           stops = @drain.at_begin { scope.cancel } if drain
@@ -78,6 +84,13 @@ module Ringspun
       def stopping? = @drain.begun?
 
       private
+
+      # A machine of another thread would watch a descriptor that is not its own.
+      def check_thread
+        return if Thread.current.equal?(@thread)
+
+        raise WrongThreadError, "this client is served on another thread; wait for it in a strand there"
+      end
 
       def watch_for_end(every, beat)
         wait_gone(timeout: every)

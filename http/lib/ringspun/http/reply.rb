@@ -92,6 +92,7 @@ module Ringspun
         output = Output.new(@connection, @stream, @connection.tunnel? ? nil : @input, @env["ringspun.peer"])
         body.call(output)
         output.wait_closed if waits
+        output.check_whole
       ensure
         output&.close # who has kept it must not write into the next answer
       end

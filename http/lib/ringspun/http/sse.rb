@@ -98,6 +98,7 @@ module Ringspun
         @last_id = last_id&.dup&.force_encoding(Encoding::UTF_8)&.scrub
         @writing = 0
         @quiet = false
+        @thread = Thread.current
       end
 
       # Sends an event. Several strands may: each event leaves in one piece.
@@ -109,6 +110,7 @@ module Ringspun
       # @param id [String, Integer, nil] what the client says when it comes back; nil: as before
       # @return [self]
       # @raise [UsageError] when it cannot be sent as an event; nothing was
+      # @raise [WrongThreadError] on another thread than that of the answer, see {Output}
       # @raise [GoneError, SystemCallError, TimeoutError]
       # @since 0.1.0
       def write(data, event: nil, id: nil)
@@ -147,11 +149,18 @@ module Ringspun
 
       def reconnect_after(seconds) = put("retry: #{(seconds * 1000).round}\n\n")
 
+      # The stream decides whether another thread may write. Such a one does not count, which two threads must not do at once.
       def put(text)
+        return @output.write(text).then { self } unless Thread.current.equal?(@thread)
+
+        counted(text)
+        self
+      end
+
+      def counted(text)
         @quiet = false
         @writing += 1
         @output.write(text)
-        self
       ensure
         @writing -= 1
       end
