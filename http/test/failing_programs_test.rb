@@ -61,6 +61,102 @@ class HTTPFailingProgramsTest < Minitest::Test
     assert_raises(Interrupt) { answer_to(->(_env) { raise Interrupt }, GET) }
   end
 
+  # --- what ends the strand of a request ---
+
+  # None of them is seen by a rescue of the program's errors; the first is no error at all.
+  ENDS = {
+    killed: -> { Fiber.current.kill },
+    cancelled: -> { raise Ringspun::Cancelled, "by hand" },
+    terminated: -> { Ringspun::Machine.current.then { |machine| machine.terminate(machine.running) && machine.sleep } },
+    "terminated by another": lambda do
+      machine = Ringspun::Machine.current
+      mine = machine.running
+      machine.spin { machine.terminate(mine) }
+      machine.sleep
+    end
+  }.freeze
+  # Each makes another path of what is called around the program.
+  OPTIONS = [{}, { request_timeout: 60 }, { max_requests: 5 }].freeze
+
+  def each_end(&) = ENDS.each { |name, ending| OPTIONS.each { |options| yield "#{name} #{options}", ending, options } }
+
+  # @return [Object] of the block, which gets a client that has sent a request; another one is served behind it
+  def ended(program, options, request: GET)
+    finished = []
+    app = lambda do |env|
+      next [200, TEXT.dup, ["alive"]] if env["PATH_INFO"] == "/alive"
+
+      env["rack.response_finished"] << ->(_env, status, _headers, error) { finished << [status, error.class] }
+      program.call(env)
+    end
+    value = serving(app, lint: false, **options) do |connect|
+      client = connect.call
+      client.send(request)
+      yield(client).tap { assert_equal "alive", connect.call.tap { |other| other.get("/alive") }.answer.body }
+    end
+    [value, finished.map(&:last)]
+  end
+
+  ERRORS = [Ringspun::Cancelled, Ringspun::TerminatedError].freeze
+
+  def test_a_strand_that_ends_before_its_answer
+    each_end do |name, ending, options|
+      answer, finished = ended(->(_env) { ending.call }, options, &:answer)
+      assert_equal [500, "close"], [answer&.status, answer && answer["connection"]], name
+      assert_match(%r{\Aringspun-http: GET /: .*(Cancelled|TerminatedError)}, @errors.string, name)
+      assert_equal [1, 1], [finished.size, (finished & ERRORS).size], name
+    end
+  end
+
+  def test_one_that_ends_behind_its_head
+    bodies = { each: ->(ending) { Enumerator.new { |parts| (parts << "begun") && ending.call } },
+               call: ->(ending) { ->(output) { output.write("begun") && output.flush && ending.call } } }
+    bodies.to_a.product(ENDS.to_a, OPTIONS).each do |(kind, body), (name, ending), options|
+      program = ->(_env) { [200, TEXT.dup, body.call(ending)] }
+      said = "#{kind} #{name} #{options}"
+      (_, got), finished = ended(program, options) { |client| [assert_raises(Ringspun::EndOfStreamError) { client.answer }, true] }
+      assert got
+      assert_match(%r{\Aringspun-http: GET /: .*(Cancelled|TerminatedError)}, @errors.string, said)
+      assert_equal 1, (finished & ERRORS).size, said
+    end
+  end
+
+  # Without a length, the end of the connection would be taken for the end of the answer.
+  def test_one_that_ends_behind_the_head_for_a_client_of_http_1_0
+    program = ->(_env) { [200, TEXT.dup, ->(output) { output.write("begun") && output.flush && Fiber.current.kill }] }
+    ended(program, {}, request: "GET / HTTP/1.0\r\n\r\n") { |client| assert_raises(Errno::ECONNRESET) { client.rest } }
+  end
+
+  def test_one_that_ends_with_the_connection_taken
+    ENDS.each do |name, ending|
+      kept = nil
+      program = lambda do |env|
+        kept = env["rack.hijack"].call
+        ending.call
+      end
+      got, = ended(program, {}, &:rest)
+      assert_equal ["", true], [got, kept.closed?], name
+      assert_match(/Cancelled|TerminatedError/, @errors.string, name)
+    end
+  end
+
+  # What ends all of them is the server's own; a proxy may send to another one what has no answer.
+  def test_a_stop_that_cuts_answers
+    serving(->(_env) { Ringspun::Machine.current.sleep }, lint: false) do |connect, server|
+      client = connect.call
+      client.get("/slow")
+      Ringspun::Machine.current.yield until server.connections == 1
+      assert_equal 1, server.stop(within: 0.05)
+      assert_equal "", client.rest
+    end
+    assert_equal "ringspun-http: GET /slow has no whole answer: the server has stopped\n", @errors.string
+  end
+
+  def test_an_env_that_is_frozen
+    assert_equal 500, answer_to(->(env) { env.freeze && raise("no") }, GET, lint: false).status
+    assert_match(/no \(RuntimeError\)/, @errors.string)
+  end
+
   def test_an_error_without_a_message
     error = Class.new(StandardError) { def message = raise("this one as well") }
     assert_equal 500, answer_to(->(_env) { raise error }, GET).status

@@ -11,6 +11,10 @@ module Ringspun
         # @return [Boolean]
         def ===(error) = !error.is_a?(Cancelled) && !error.is_a?(SignalException) && Process.pid == @pid
 
+        # @param error [Exception, nil] nil: there is none, for the strand was killed
+        # @return [Boolean] whether it ends the strand of a request, in the process that serves
+        def ends_strand?(error) = Process.pid == @pid && (error.nil? || !(self === error))
+
         # Called in the process that serves.
         def here = @pid = Process.pid
 

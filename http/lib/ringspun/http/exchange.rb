@@ -95,8 +95,8 @@ module Ringspun
 
       # What has become of the request: `:answered`; `:refused`: it was none, or too large; `:failed`: the program has raised, or
       # has given a body that could not be sent to its end; `:timed_out`; `:gone`: the client has closed the connection;
-      # `:cancelled`: the server has ended; `:hijacked`: the program has taken the connection; `:upgraded`: another protocol was
-      # spoken on it.
+      # `:cancelled`: its strand was ended, by the server or by the program; `:hijacked`: the program has taken the connection;
+      # `:upgraded`: another protocol was spoken on it.
       #
       # @return [Symbol]
       # @since 0.1.0

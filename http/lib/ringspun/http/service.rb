@@ -119,26 +119,51 @@ module Ringspun
       # A client that sends its body slowly is none of those that may be served at once. One that waits to be told to send it is
       # refused before that.
       def serve(connection, stream, env, hijack)
+        finished = env["rack.response_finished"] = []
         input = prepare(connection, env) unless full? && connection.expects?
-        full? ? turn_away(connection, env) : serve_in_place(connection, stream, env, hijack, input)
+        full? ? turn_away(connection, env) : serve_in_place(connection, stream, env, hijack, input, finished)
+        done = true
       rescue RequestError, SpoolError => error # its body
-        settle(connection, stream, env[Exchange::ERROR] = error)
+        settle(connection, stream, note(env, error))
+      rescue Exception => error
+        raise
       ensure
         input.close unless input.nil? || input.is_a?(StringIO) # who has kept it must not read the next request's body
+        abandon(connection, stream, env, hijack, finished, error) if !done && Failure.ends_strand?(error)
       end
 
       def full? = @requests >= @max_requests
 
-      def serve_in_place(connection, stream, env, hijack, input)
+      def serve_in_place(connection, stream, env, hijack, input, finished)
         @requests += 1
-        finished = env["rack.response_finished"] = []
         failed = answer(connection, stream, env, hijack, input, finished)
         conclude(connection, stream, env, hijack, finished, failed) if failed
-      rescue Cancelled => error
-        finish(finished, env, nil, nil, error)
-        raise
       ensure
         @requests -= 1
+      end
+
+      # Its strand ends before it has an answer: it was terminated or killed, or the program has raised what a strand ends by.
+      # Other waits of such a strand are refused, so these have a shield.
+      #
+      # @param error [Exception, nil] nil: it was killed
+      def abandon(connection, stream, env, hijack, finished, error)
+        error = note(env, error || TerminatedError.new("the strand of the request was killed"))
+        Ringspun.shield(deadline: LINGER_SECONDS) { cut(connection, stream, env, hijack, error) }
+      rescue Failure => failed # as where the client has gone, or takes nothing
+        @telling.puts(Failure.text_of(failed)) unless failed.is_a?(TimeoutError) || clients_fault?(stream, failed)
+      ensure
+        finish(finished, env, nil, nil, error)
+      end
+
+      # One that the server itself ends has no 500: a proxy may give the request to another server where there is no answer.
+      def cut(connection, stream, env, hijack, error)
+        stops = @drain.begun?
+        line = "#{env["REQUEST_METHOD"]} #{env["PATH_INFO"]}"
+        @telling.puts(stops ? "#{line} has no whole answer: the server has stopped" : "#{line}: #{Failure.text_of(error)}")
+        return hijack.close if hijack.taken? # nobody may be left who would
+
+        connection.last!
+        fail(connection, stream, 500, TEXT, "Internal Server Error\n") unless stops
       end
 
       # @return [Array(Integer, Hash, Exception), nil] what the program has answered, and what has kept it from being sent; nil:
@@ -162,7 +187,7 @@ module Ringspun
       end
 
       def conclude(connection, stream, env, hijack, finished, failed)
-        error = env[Exchange::ERROR] = failed.last
+        error = note(env, failed.last)
         failed = [nil, nil, error] unless connection.answering? # nobody gets what the program has answered
         return settle(connection, stream, error) unless hijack.taken?
 
@@ -227,8 +252,15 @@ module Ringspun
       end
 
       def turn_away(connection, env)
-        env[Exchange::ERROR] = RequestError.new(503, "The server has no place for another request.")
-        refuse(connection, env[Exchange::ERROR], BUSY)
+        refuse(connection, note(env, RequestError.new(503, "The server has no place for another request.")), BUSY)
+      end
+
+      # Leaves it for those who look on, where the program has not frozen the env.
+      #
+      # @return [Exception] the same
+      def note(env, error)
+        env[Exchange::ERROR] = error unless env.frozen?
+        error
       end
 
       # @return [Boolean] false: the answer has begun before
@@ -246,13 +278,15 @@ module Ringspun
           @telling.puts(error.message)
           fail(connection, stream, 503, BUSY, "The answer took too long.\n")
         else
-          raise error if error.is_a?(GoneError) || stream.__send__(:peers_fault?, error)
+          raise error if clients_fault?(stream, error)
 
           @telling.puts(Failure.text_of(error))
           connection.last!
           fail(connection, stream, 500, TEXT, "Internal Server Error\n")
         end
       end
+
+      def clients_fault?(stream, error) = error.is_a?(GoneError) || stream.__send__(:peers_fault?, error)
 
       # One whose head has gone out is cut, so that the client sees that it has not ended. What fails behind a whole one, as the
       # close of a body does, or a strand in the scope of the request, is none of the client's business.
