@@ -261,7 +261,7 @@ class HTTPAnswersTest < Minitest::Test
           Ringspun::Machine.current.yield until files_open.any?
           server.stop(within: 0)
         end
-        assert_equal ["", []], [@errors.string, files_open]
+        assert_equal ["ringspun-http: POST / has no whole answer: the server has stopped\n", []], [@errors.string, files_open]
       end
     end
   end

@@ -36,7 +36,7 @@ class RandomMessagesTest < Minitest::Test
       next unless length
 
       assert_equal [length, data, trailers], [answer.length, answer.facts[:data], fields_of(answer)], said(seed, bytes)
-      assert_llhttp_reads(bytes.byteslice(0, length), data, said(seed, bytes))
+      assert_llhttp_reads(PlainHttp.without_blanks(bytes.byteslice(0, length)), data, said(seed, bytes))
     end
     assert_operator taken, :>=, SEEDS.size / 10 if SEEDS.size > 100
   end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "http_helper"
+require "rack/deflater"
 require "support/on_simulation"
 
 # rubies: all
@@ -76,10 +77,22 @@ class HTTPSSETest < Minitest::Test
       client = connect.call
       client.get("/", "last-event-id: \xc3\xa91", "connection: close")
       answer = client.answer
-      assert_equal ["text/event-stream", "no-cache", "no", "b", "chunked"],
+      assert_equal ["text/event-stream", "no-cache, no-transform", "no", "b", "chunked"],
                    answer.headers.values_at("content-type", "cache-control", "x-accel-buffering", "x-a", "transfer-encoding")
       assert_equal [["message", "since é1", "é2"]], understood(answer.body.force_encoding("UTF-8"))
     end
+  end
+
+  # It would wrap the body in one that cannot be streamed, and keep events in its buffer.
+  def test_a_deflater_leaves_events_alone
+    app = Rack::Deflater.new(->(env) { SSE.answer(env) { |events| events << "a" } })
+    serving(app, lint: false) do |connect|
+      client = connect.call
+      client.get("/", "accept-encoding: gzip")
+      answer = client.answer
+      assert_equal ["data: a\n\n", nil], [answer.body, answer["content-encoding"]]
+    end
+    assert_equal "", @errors.string
   end
 
   # --- heartbeats ---

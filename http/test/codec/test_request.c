@@ -76,7 +76,7 @@ TEST(what_is_wrong_stays_wrong) {
 TEST(a_target_has_one_of_four_forms) {
     CHECK_EQUAL(RHTTP_WHOLE, take("GET HTTPS://Example.org?q HTTP/1.1\r\nHost: example.ORG:443\r\n\r\n"));
     CHECK(request.form == RHTTP_FORM_ABSOLUTE && request.is_secure && is(request.path, "") && is(request.query, "q"));
-    CHECK(is(request.host.text, "example.ORG:443"));
+    CHECK(is(request.host.text, "Example.org"));
     CHECK_EQUAL(RHTTP_WHOLE, take("GET http://h/a HTTP/1.0\r\n\r\n"));
     CHECK(is(request.path, "/a") && is(request.host.name, "h") && !request.is_secure);
     CHECK_EQUAL(RHTTP_WHOLE, take("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -86,8 +86,23 @@ TEST(a_target_has_one_of_four_forms) {
     CHECK_EQUAL(RHTTP_WRONG_TARGET_FORM, wrong_of("CONNECT h HTTP/1.1\r\nHost: h\r\n\r\n"));
     CHECK_EQUAL(RHTTP_WRONG_TARGET_FORM, wrong_of("GET * HTTP/1.1\r\nHost: h\r\n\r\n"));
     CHECK_EQUAL(RHTTP_WRONG_TARGET, wrong_of("GET h:443 HTTP/1.1\r\nHost: h\r\n\r\n"));
-    CHECK_EQUAL(RHTTP_WRONG_OTHER_HOST, wrong_of("GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n"));
-    CHECK_EQUAL(RHTTP_WRONG_OTHER_HOST, wrong_of("GET http://a/ HTTP/1.1\r\nHost: a:443\r\n\r\n"));
+    CHECK_EQUAL(RHTTP_WRONG_OTHER_HOST, wrong_of("CONNECT a:443 HTTP/1.1\r\nHost: b:443\r\n\r\n"));
+}
+
+/* https://www.rfc-editor.org/rfc/rfc9112#section-3.2.2 */
+TEST(the_host_of_a_target_counts) {
+    CHECK_EQUAL(RHTTP_WHOLE, take("GET http://a:81/ HTTP/1.1\r\nHost: b:82\r\n\r\n"));
+    CHECK(is(request.host.text, "a:81") && is(request.host.name, "a") && request.host.port == 81);
+    CHECK_EQUAL(RHTTP_WRONG_NO_HOST, wrong_of("GET http://a/ HTTP/1.1\r\n\r\n"));
+    CHECK_EQUAL(RHTTP_WRONG_HOST, wrong_of("GET http://a/ HTTP/1.1\r\nHost:\r\n\r\n"));
+    CHECK_EQUAL(RHTTP_WRONG_HOSTS, wrong_of("GET http://a/ HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"));
+}
+
+/* https://www.rfc-editor.org/rfc/rfc9110#section-2.5 */
+TEST(a_later_version_of_http_1_is_read_as_the_last_that_is_known) {
+    CHECK_EQUAL(RHTTP_WHOLE, take("GET / HTTP/1.2\r\nHost: h\r\n\r\n"));
+    CHECK(request.head.version == RHTTP_1_1 && request.head.keeps_alive);
+    CHECK_EQUAL(RHTTP_WRONG_NO_HOST, wrong_of("GET / HTTP/1.9\r\n\r\n"));
 }
 
 static bool is_host(const char *value) {

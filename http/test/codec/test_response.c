@@ -61,7 +61,7 @@ TEST(a_first_line_that_is_none_is_refused) {
         snprintf(head, sizeof(head), "%s\r\n\r\n", lines[i]);
         CHECK_EQUAL(RHTTP_WRONG_STATUS_LINE, wrong_of(head));
     }
-    CHECK_EQUAL(RHTTP_WRONG_VERSION, wrong_of("HTTP/1.2 200 OK\r\n\r\n"));
+    CHECK_EQUAL(RHTTP_WRONG_VERSION, wrong_of("HTTP/2.0 200 OK\r\n\r\n"));
     CHECK_EQUAL(RHTTP_WRONG_BARE_LF, wrong_of("HTTP/1.1 200 OK\n\n"));
     CHECK_EQUAL(RHTTP_WRONG_BARE_CR, wrong_of("HTTP/1.1 200 OK\rx\r\n\r\n"));
     CHECK_EQUAL(RHTTP_WRONG_BARE_LF, wrong_of("HTTP/1.1 200\n OK\r\n\r\n"));

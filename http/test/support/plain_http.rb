@@ -53,7 +53,9 @@ module PlainHttp
     end
 
     QUOTED = /"[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]*"/n
-    CHUNK = /\G([0-9A-Fa-f]{1,16})((?:;#{TOKEN}+(?:=(?:#{TOKEN}+|#{QUOTED}))?)*)\r\n/n
+    # Blanks that should not be there: RFC 9112, 7.1.1.
+    BLANKS = /[ \t]*/n
+    CHUNK = /\G([0-9A-Fa-f]{1,16})((?:#{BLANKS};#{BLANKS}#{TOKEN}+(?:#{BLANKS}=#{BLANKS}(?:#{TOKEN}+|#{QUOTED}))?)*)\r\n/n
 
     # @return [Array(Integer, String, Array), nil] bytes of the body, its data, and its trailers; nil: it is not whole, or wrong
     def chunks(bytes)
@@ -74,7 +76,25 @@ module PlainHttp
       end
     end
 
+    # @param bytes [String] a chunked body that is whole
+    # @return [String] the same without the blanks that should not be there
+    def without_blanks(bytes)
+      plain = +"".b
+      at = 0
+      while (chunk = bytes.match(CHUNK, at))
+        plain << chunk[1] << chunk[2].gsub(/"[^"]*"|[ \t]+/n) { |text| text.start_with?('"') ? text : "" } << "\r\n"
+        return plain << bytes.byteslice(chunk.end(0)..) if chunk[1].hex.zero?
+
+        at = chunk.end(0) + chunk[1].hex + 2
+        plain << bytes.byteslice(chunk.end(0)...at)
+      end
+    end
+
     private
+
+    # RFC 9110, 2.5: a version 1 to come is read as the last that is known.
+    def known?(version) = version.start_with?("1.")
+    def last_known(version) = version == "HTTP/1.0" ? version : "HTTP/1.1"
 
     def trailers(bytes, start, data)
       empty = bytes[start, 2] == "\r\n"
@@ -96,14 +116,14 @@ module PlainHttp
       faults = []
       faults << 501 if line.match?(/\A#{TOKEN}{#{METHOD_MAX + 1}}/n)
       version = line[%r{ HTTP/(\d\.\d)}n, 1]
-      faults << 505 if version && !%w[1.0 1.1].include?(version)
+      faults << 505 if version && !known?(version)
       fits = line.match?(%r{\A#{TOKEN}+ #{TARGET}+ HTTP/\d\.\d\z}n) && form_of(*line.split.take(2))
       fits ? faults : [*faults, 400]
     end
 
     def faults_of_status_line(line)
       version = line[%r{\AHTTP/(\d\.\d)}n, 1]
-      faults = version && !%w[1.0 1.1].include?(version) ? [505] : []
+      faults = version && !known?(version) ? [505] : []
       faults << 400 if line.match?(/[\r\n\0]/)
       fits = line.bytesize <= LINE_MAX && line.match?(%r{\AHTTP/\d\.\d [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?\z}n)
       fits ? faults : [*faults, 502]
@@ -128,13 +148,14 @@ module PlainHttp
 
     def judge_request(line, fields, length)
       method, target, version = line.split
+      version = last_known(version)
       form = form_of(method, target)
       faults = [*faults_of_hosts(fields, form, version), *faults_of_framing(fields, version)]
       framing = framing_of(fields)
       faults << 400 if method == "CONNECT" && framing.first != "none"
       return Refused.new(faults) if faults.any?
 
-      host = values_of(fields, "host").first || form[:host].to_s
+      host = (form[:host] if form[:form] == "absolute") || values_of(fields, "host").first || form[:host].to_s
       facts = { method:, target:, path: form[:path], query: form[:query], form: form[:form], secure: form[:secure] || false,
                 host:, port: host_of(host)&.last || -1, body: framing.first, body_len: framing.last,
                 expects: expects?(fields, version, framing), **connection_of(fields, version) }
@@ -143,6 +164,7 @@ module PlainHttp
 
     def judge_response(line, fields, length)
       version, status, reason = line.split(" ", 3)
+      version = last_known(version)
       faults = faults_of_framing(fields, version)
       framing = framing_of(fields)
       bodiless = status.start_with?("1") || status == "204"
@@ -207,11 +229,10 @@ module PlainHttp
 
       host = host_of(hosts.first)
       return [400] if hosts.size > 1 || host.nil?
-      return [] unless form.key?(:host)
+      return [] unless form[:form] == "authority"
 
       name, port = host_of(form[:host])
-      usual = { "authority" => port }.fetch(form[:form]) { form[:secure] ? 443 : 80 }
-      [name, port || usual] == [host.first, host.last || usual] ? [] : [400]
+      [name, port] == [host.first, host.last || port] ? [] : [400]
     end
 
     # RFC 9112, 6.3, where a field stands for nothing that it does not say.

@@ -5,7 +5,7 @@ class RandomMessages
   METHODS = (%w[GET POST] * 5 + %w[PUT HEAD DELETE OPTIONS PATCH CONNECT TRACE BREW get]).freeze
   TARGETS = [*["/", "/a/b?c=d"] * 12, "/?", "//h/", "/a|b\"c", "*", "h:80", "h", "http://h/", "http://H:80/x?y", "https://h",
              "http://i/", "http://u@h/", "/a#b", "", "a", "/\x7f", "/\xc3\xa4", "/%0a"].freeze
-  VERSIONS = [*["HTTP/1.1"] * 30, *["HTTP/1.0"] * 4, "HTTP/1.2", "HTTP/2.0", "http/1.1", "HTTP/1.10", "HTTP/1"].freeze
+  VERSIONS = [*["HTTP/1.1"] * 30, *["HTTP/1.0"] * 4, "HTTP/1.2", "HTTP/1.9", "HTTP/2.0", "http/1.1", "HTTP/1.10", "HTTP/1"].freeze
   STATUSES = [*["200 OK"] * 8, "200", "200 ", "404 Not Found", "204 No Content", "304 Not Modified", "100 Continue", "101 x",
               "205 x", "500 \xff", "999 x", "99 x", "1000 x", "2x0 x", " 200 OK"].freeze
   HOSTS = [*["Host: h", "host:h"] * 10, "HOST: h:80", "Host: i", "Host: [::1]:80", "Host:", "Host: h, i", "Host : h",
@@ -22,7 +22,8 @@ class RandomMessages
   ENDS = [*["\r\n"] * 200, "\n", "\r", "\r\r\n", "\r\n ", "\n\r\n"].freeze
   SPOILERS = ["\0", "\r", "\n", "\t", " ", ":", ",", ";", "\x7f", "\x80", "\xff", "\r\n", "\r\n ", "chunked", "_"].freeze
 
-  EXTENSIONS = [*[""] * 12, ";a", ";a=b", ";a=\"b;\"", ";a=\"\\\"\"", ";a;b=c", ";", " ;a", ";a=", ";a=\"", ";\xff"].freeze
+  EXTENSIONS = [*[""] * 12, ";a", ";a=b", ";a=\"b;\"", ";a=\"\\\"\"", ";a;b=c", ";", " ;a", "\t; a = b",
+                ";a =\"b\" ;c", ";a ", " ", ";a=", ";a=\"", ";\xff"].freeze
   TRAILERS = [*[""] * 5, "X: y\r\n", "X-Sum: 1\r\nServer: z\r\n", "Content-Length: 5\r\n", "host: h\r\n", "X : y\r\n",
               "X\r\n", " X: y\r\n"].freeze
   private_constant :METHODS, :TARGETS, :VERSIONS, :STATUSES, :HOSTS, :FRAMING, :OTHERS, :ENDS, :SPOILERS, :EXTENSIONS, :TRAILERS

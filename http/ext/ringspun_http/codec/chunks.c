@@ -4,7 +4,8 @@
 
 /* What is read next. */
 enum {
-    SIZE, EXTENSION, NAME, VALUE_BEGIN, VALUE, QUOTED, AFTER_QUOTED, LINE_LF, DATA, DATA_CR, DATA_LF, TRAILERS, DONE
+    SIZE, AFTER_SIZE, EXTENSION, NAME, AFTER_NAME, VALUE_BEGIN, VALUE, QUOTED, AFTER_QUOTED, AFTER_VALUE, LINE_LF, DATA, DATA_CR,
+    DATA_LF, TRAILERS, DONE
 };
 
 /* Those of 64 bits. More could only be zeroes before them, by which a size is hidden from a reader that stops there. */
@@ -23,8 +24,11 @@ static rhttp_wrong end_size(rhttp_chunks *chunks) {
     return RHTTP_FINE;
 }
 
-/* Blanks before an extension would be bad ones: nobody sends them, and some readers end the size there
- * (https://www.rfc-editor.org/rfc/rfc9110#section-5.6.3). */
+static rhttp_wrong go(rhttp_chunks *chunks, uint8_t step) {
+    chunks->step = step;
+    return RHTTP_FINE;
+}
+
 static rhttp_wrong take_size(rhttp_chunks *chunks, uint8_t byte) {
     int digit = rhttp_hex(byte);
     if (digit < 0 && chunks->digits == 0) return rhttp_wrong_byte(byte, RHTTP_WRONG_CHUNK_SIZE);
@@ -33,41 +37,44 @@ static rhttp_wrong take_size(rhttp_chunks *chunks, uint8_t byte) {
         chunks->left = (chunks->digits++ ? chunks->left << 4 : 0) | (uint64_t)digit;
         return RHTTP_FINE;
     }
+    if (rhttp_is_blank(byte)) return go(chunks, AFTER_SIZE);
     if (byte != '\r' && byte != ';') return rhttp_wrong_byte(byte, RHTTP_WRONG_CHUNK_SIZE);
-    chunks->step = byte == '\r' ? LINE_LF : EXTENSION;
-    return RHTTP_FINE;
+    return go(chunks, byte == '\r' ? LINE_LF : EXTENSION);
 }
 
-static rhttp_wrong go(rhttp_chunks *chunks, uint8_t step) {
-    chunks->step = step;
-    return RHTTP_FINE;
-}
-
-/* Behind a name or a value that was whole. */
-static rhttp_wrong end_extension(rhttp_chunks *chunks, uint8_t byte) {
-    if (byte == '\r') return go(chunks, LINE_LF);
+/* Behind a name or a value that was whole. `blanks`: what comes behind blanks, which are none of the end of the line. */
+static rhttp_wrong end_extension(rhttp_chunks *chunks, uint8_t byte, uint8_t blanks) {
+    if (rhttp_is_blank(byte)) return go(chunks, blanks);
+    if (byte == '\r' && chunks->step != blanks) return go(chunks, LINE_LF);
     return byte == ';' ? go(chunks, EXTENSION) : rhttp_wrong_byte(byte, RHTTP_WRONG_EXTENSION);
 }
 
-/* ;name, ;name=value or ;name="value": https://www.rfc-editor.org/rfc/rfc9112#section-7.1.1. Nobody reads them, but where they
- * end is where the data begin. A value with a backslash is refused, for not all readers know that a quote behind it ends
- * nothing. */
+/* ;name, ;name=value or ;name="value", with blanks around each sign, which nobody should send:
+ * https://www.rfc-editor.org/rfc/rfc9112#section-7.1.1. Nobody reads them, but where they end is where the data begin. A value
+ * with a backslash is refused, for not all readers know that a quote behind it ends nothing. */
 static rhttp_wrong take_extension(rhttp_chunks *chunks, uint8_t byte) {
     bool is_token = rhttp_is(byte, RHTTP_TOKEN), is_text = rhttp_is(byte, RHTTP_VALUE);
     if (++chunks->extensions_len > chunks->limits->extensions_max) return RHTTP_WRONG_EXTENSIONS_LONG;
     switch (chunks->step) {
-    case EXTENSION: return is_token ? go(chunks, NAME) : rhttp_wrong_byte(byte, RHTTP_WRONG_EXTENSION);
+    case AFTER_SIZE:
+        if (rhttp_is_blank(byte)) return RHTTP_FINE;
+        return byte == ';' ? go(chunks, EXTENSION) : rhttp_wrong_byte(byte, RHTTP_WRONG_CHUNK_SIZE);
+    case EXTENSION:
+        if (rhttp_is_blank(byte)) return RHTTP_FINE;
+        return is_token ? go(chunks, NAME) : rhttp_wrong_byte(byte, RHTTP_WRONG_EXTENSION);
     case NAME:
         if (is_token) return RHTTP_FINE;
-        return byte == '=' ? go(chunks, VALUE_BEGIN) : end_extension(chunks, byte);
+        return byte == '=' ? go(chunks, VALUE_BEGIN) : end_extension(chunks, byte, AFTER_NAME);
+    case AFTER_NAME: return byte == '=' ? go(chunks, VALUE_BEGIN) : end_extension(chunks, byte, AFTER_NAME);
     case VALUE_BEGIN:
+        if (rhttp_is_blank(byte)) return RHTTP_FINE;
         if (byte == '"') return go(chunks, QUOTED);
         return is_token ? go(chunks, VALUE) : rhttp_wrong_byte(byte, RHTTP_WRONG_EXTENSION);
-    case VALUE: return is_token ? RHTTP_FINE : end_extension(chunks, byte);
+    case VALUE: return is_token ? RHTTP_FINE : end_extension(chunks, byte, AFTER_VALUE);
     case QUOTED:
         if (byte == '"') return go(chunks, AFTER_QUOTED);
         return is_text && byte != '\\' ? RHTTP_FINE : rhttp_wrong_byte(byte, RHTTP_WRONG_EXTENSION);
-    default: return end_extension(chunks, byte);
+    default: return end_extension(chunks, byte, AFTER_VALUE);
     }
 }
 

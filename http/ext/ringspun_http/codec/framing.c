@@ -137,16 +137,16 @@ static void judge_connection(rhttp_head *head, const gathered *all) {
 
 /* --- hosts --- */
 
-/* As https://www.rfc-editor.org/rfc/rfc9112#section-3.2 has it, and where the target names a host as well, it is the same. A
- * server would have to go by the target's (3.2.2), and a program that looks at the field would see another. */
+/* As https://www.rfc-editor.org/rfc/rfc9112#section-3.2 has it: there is one, and it is a host. Where the target is an address,
+ * the host is the one in there, whatever the field says (3.2.2). The host of a CONNECT is the same in both. */
 static rhttp_wrong judge_host(rhttp_request *request, const uint8_t *bytes, const gathered *all) {
     rhttp_host named;
-    bool is_in_target = request->form == RHTTP_FORM_ABSOLUTE || request->form == RHTTP_FORM_AUTHORITY;
     if (!all->host) return request->head.version == RHTTP_1_1 ? RHTTP_WRONG_NO_HOST : RHTTP_FINE;
     if (all->host_again) return RHTTP_WRONG_HOSTS;
     if (!rhttp_host_read(bytes, all->host->value, &named)) return RHTTP_WRONG_HOST;
-    int32_t usual = request->form == RHTTP_FORM_AUTHORITY ? request->host.port : request->is_secure ? 443 : 80;
-    if (is_in_target && !rhttp_host_is_same(bytes, &request->host, &named, usual)) return RHTTP_WRONG_OTHER_HOST;
+    if (request->form == RHTTP_FORM_ABSOLUTE) return RHTTP_FINE;
+    bool is_tunnel = request->form == RHTTP_FORM_AUTHORITY;
+    if (is_tunnel && !rhttp_host_is_same(bytes, &request->host, &named, request->host.port)) return RHTTP_WRONG_OTHER_HOST;
     request->host = named;
     return RHTTP_FINE;
 }

@@ -55,7 +55,7 @@ typedef struct {
     rhttp_span target;          /* as it was sent */
     rhttp_span path;            /* up to the question mark; may be empty in the absolute form, and means `/` there */
     rhttp_span query;           /* behind it */
-    rhttp_host host;            /* of the field `host`, or of the target where HTTP/1.0 has no such field; `text` has no length
+    rhttp_host host;            /* of the target where it has one, else of the field `host`; `text` has no length
                                    where there is neither */
     uint8_t known_method;       /* rhttp_method */
     uint8_t form;               /* rhttp_form */

@@ -38,6 +38,7 @@ static bool goes_on_as_version(size_t place, uint8_t byte) {
     return form[place] == '0' ? rhttp_is_digit(byte) : byte == (uint8_t)form[place];
 }
 
+/* A later one of HTTP/1 is read as the last that is known: https://www.rfc-editor.org/rfc/rfc9110#section-2.5 */
 bool rhttp_take_version(rhttp_head *head, const uint8_t *bytes, size_t end, rhttp_wrong otherwise) {
     enum { VERSION_LEN = 8 };
     size_t at = head->fields.at, begin = head->fields.mark;
@@ -45,8 +46,8 @@ bool rhttp_take_version(rhttp_head *head, const uint8_t *bytes, size_t end, rhtt
         if (at == end) return rhttp_pause(head, at);
         if (!goes_on_as_version(at - begin, bytes[at])) return rhttp_refuse(head, at, rhttp_wrong_byte(bytes[at], otherwise));
     }
-    if (bytes[at - 3] != '1' || bytes[at - 1] > '1') return rhttp_refuse(head, begin, RHTTP_WRONG_VERSION);
-    head->version = bytes[at - 1] == '1' ? RHTTP_1_1 : RHTTP_1_0;
+    if (bytes[at - 3] != '1') return rhttp_refuse(head, begin, RHTTP_WRONG_VERSION);
+    head->version = bytes[at - 1] == '0' ? RHTTP_1_0 : RHTTP_1_1;
     return rhttp_pass(head, at);
 }
 

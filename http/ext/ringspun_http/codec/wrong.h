@@ -17,7 +17,7 @@
     X(LINE_LONG, 414, "the request line is too long")                                                                          \
     X(TARGET, 400, "the target of the request is no path and no address")                                                      \
     X(TARGET_FORM, 400, "a target of this form does not go with this method")                                                  \
-    X(VERSION, 505, "the version is not HTTP/1.1 or HTTP/1.0")                                                                 \
+    X(VERSION, 505, "the version is none of HTTP/1")                                                                            \
     X(STATUS_LINE, 502, "the first line of the answer is not a version, a status and a reason")                                \
     X(STATUS_LINE_LONG, 502, "the first line of the answer is too long")                                                       \
     X(HEAD_LONG, 431, "the head is too long")                                                                                  \
@@ -33,7 +33,7 @@
     X(NO_HOST, 400, "there is no field `host`")                                                                                \
     X(HOSTS, 400, "there are two fields `host`")                                                                               \
     X(HOST, 400, "the host is no name or address with a port")                                                                 \
-    X(OTHER_HOST, 400, "the target of the request names another host than the field `host`")                                   \
+    X(OTHER_HOST, 400, "the target of a CONNECT names another host than the field `host`")                                     \
     X(LENGTH, 400, "`content-length` is not one number that a body can have")                                                  \
     X(LENGTHS, 400, "there are two fields `content-length`")                                                                   \
     X(LENGTH_AND_CODING, 400, "there are both `content-length` and `transfer-encoding`")                                       \

@@ -5,6 +5,7 @@
 #include "codec/chars.h"
 #include "codec/date.h"
 #include "codec/framing.h"
+#include "codec/list.h"
 #include "codec/names.h"
 #include "codec/out.h"
 #include "codec/reasons.h"
@@ -18,17 +19,19 @@
 /* The stream copies what it is given, so what is larger goes there piece by piece, each when the client has taken the one before. */
 #define SLICE_MAX ((size_t)256 << 10)
 
-/* What a program has not read of a body is read for the next request's sake, if there is no more of it than this. */
-#define DROPPED_MAX ((uint64_t)64 << 10)
-
 /* --- what a program gives --- */
 
 typedef struct {
     bool has_date;
     bool closes;                /* the program says `connection: close` */
-    bool is_tunnel;             /* so that `connection` and `upgrade` are the program's */
+    bool is_tunnel;             /* the connection is the program's from here on */
+    bool switches;              /* by a 101 */
+    bool has_upgrade;           /* a field */
+    bool names_upgrade;         /* in `connection` */
     bool says_len;
     uint64_t len;
+    VALUE options;              /* String of those that the program names in `connection`; nil: none */
+    VALUE asked;                /* Array of the protocols that the request has named; nil: none */
 } given;
 
 static rhttp_text text_of(VALUE string) { return (rhttp_text){RSTRING_PTR(string), (size_t)RSTRING_LEN(string)}; }
@@ -69,12 +72,67 @@ static void read_length(given *given, VALUE value) {
     given->says_len = true;
 }
 
-static bool has_word(rhttp_text text, const char *word) {
-    size_t len = strlen(word);
-    for (size_t at = 0; at + len <= text.len; at++) {
-        if (rhttp_is_same((const uint8_t *)text.bytes + at, len, word, len)) return true;
+/* But for capitals. */
+static bool is_same(rhttp_text one, rhttp_text other) {
+    if (one.len != other.len) return false;
+    for (size_t i = 0; i < one.len; i++) {
+        if (rhttp_small((uint8_t)one.bytes[i]) != rhttp_small((uint8_t)other.bytes[i])) return false;
+    }
+    return true;
+}
+
+/* Takes the first element off a list with commas between them. */
+static bool take_element(rhttp_text list, rhttp_span *left, rhttp_text *element) {
+    rhttp_span span;
+    if (!rhttp_list_take((const uint8_t *)list.bytes, left, &span)) return false;
+    *element = (rhttp_text){list.bytes + span.at, span.len};
+    return true;
+}
+
+static void add_option(given *given, rhttp_text option) {
+    if (NIL_P(given->options)) given->options = rb_str_buf_new(32);
+    else rb_str_cat(given->options, ", ", 2);
+    rb_str_cat(given->options, option.bytes, (long)option.len);
+}
+
+/* What the server says by itself: whether the connection goes on, and how a body is framed. */
+static bool is_option_of_ours(rhttp_name known) {
+    return known == RHTTP_NAME_KEEP_ALIVE || known == RHTTP_NAME_CONTENT_LENGTH || known == RHTTP_NAME_TRANSFER_ENCODING;
+}
+
+/* Other options name fields for the next reader alone, and stay: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1 */
+static void read_connection(given *given, VALUE value) {
+    const rhttp_text list = text_of(value);
+    rhttp_span left = {0, (uint32_t)list.len};
+    for (rhttp_text option; take_element(list, &left, &option);) {
+        const rhttp_name known = rhttp_name_of((const uint8_t *)option.bytes, option.len);
+        const bool closes = is_same(option, RHTTP_TEXT("close"));
+        given->closes |= closes;
+        if ((closes && !given->is_tunnel) || is_option_of_ours(known) || !rhttp_may_send_name(option)) continue;
+        given->names_upgrade |= known == RHTTP_NAME_UPGRADE;
+        add_option(given, option);
+    }
+}
+
+static bool was_asked(VALUE asked, rhttp_text protocol) {
+    for (long i = 0; !NIL_P(asked) && i < RARRAY_LEN(asked); i++) {
+        VALUE one = RARRAY_AREF(asked, i);
+        if (RB_TYPE_P(one, T_STRING) && is_same(text_of(one), protocol)) return true;
     }
     return false;
+}
+
+/* A 101 goes on in a protocol that the client has asked for: https://www.rfc-editor.org/rfc/rfc9110#section-7.8 */
+static void read_upgrade(given *given, VALUE value) {
+    const rhttp_text list = text_of(value);
+    rhttp_span left = {0, (uint32_t)list.len};
+    for (rhttp_text protocol; take_element(list, &left, &protocol);) {
+        given->has_upgrade = true;
+        if (given->switches && !was_asked(given->asked, protocol)) {
+            rhs_raise_answer("a 101 switches to %+"PRIsVALUE", and the field upgrade of the request names %+"PRIsVALUE, value,
+                             given->asked);
+        }
+    }
 }
 
 /* True: the field is not to be sent as it is. How a body is framed and whether the connection goes on is the server's to say. */
@@ -84,12 +142,13 @@ static bool is_ours(given *given, rhttp_name known, VALUE value) {
         read_length(given, value);
         return true;
     case RHTTP_NAME_CONNECTION:
-        if (!given->is_tunnel && has_word(text_of(value), "close")) given->closes = true;
-        return !given->is_tunnel;
+        read_connection(given, value);
+        return true;
     case RHTTP_NAME_TRANSFER_ENCODING:
     case RHTTP_NAME_KEEP_ALIVE:
         return true;
     case RHTTP_NAME_UPGRADE:
+        read_upgrade(given, value);
         return false;
     case RHTTP_NAME_DATE:
         given->has_date = true;
@@ -154,29 +213,41 @@ static void put_status(uint16_t status) {
     rhs_scratch_filled(rhttp_put_status_line(rhs_scratch_room(rhttp_status_line_size(text)), status, text));
 }
 
-static void put_plan(const rhttp_plan *plan) {
-    rhs_scratch_filled(rhttp_put_plan(rhs_scratch_room(rhttp_plan_size(plan)), plan));
-    rhs_scratch_filled(rhttp_put_end(rhs_scratch_room(RHTTP_END_SIZE)));
+/* All of it in one field, for some readers know only one. Whoever sends `upgrade` names it there:
+ * https://www.rfc-editor.org/rfc/rfc9110#section-7.8 */
+static void put_connection(given *given, uint8_t says) {
+    if (given->has_upgrade && !given->names_upgrade) add_option(given, RHTTP_TEXT("upgrade"));
+    if (NIL_P(given->options)) return;
+    if (says == RHTTP_SAYS_CLOSE) add_option(given, RHTTP_TEXT("close"));
+    if (says == RHTTP_SAYS_KEEP_ALIVE) add_option(given, RHTTP_TEXT("keep-alive"));
+    put_field(RHTTP_TEXT("connection"), text_of(given->options));
+    RB_GC_GUARD(given->options);
 }
 
-/* Whether what is left of the body may be read and dropped, and the next request found behind it. One whose length is not known is
- * tried. */
-static bool may_drop(const rhs_connection *connection) {
-    return connection->body != RHTTP_BODY_LENGTH || connection->left <= DROPPED_MAX;
+static void put_plan(const rhttp_plan *plan, given *given) {
+    rhttp_plan rest = *plan;
+    put_connection(given, plan->says);
+    if (!NIL_P(given->options)) rest.says = RHTTP_SAYS_NOTHING;
+    rhs_scratch_filled(rhttp_put_plan(rhs_scratch_room(rhttp_plan_size(&rest)), &rest));
+    rhs_scratch_filled(rhttp_put_end(rhs_scratch_room(RHTTP_END_SIZE)));
 }
 
 /* A client that has never been told to send its body may send it all the same, or not. */
 static bool may_keep(const rhs_connection *connection, const given *given) {
-    return connection->keeps_alive && !connection->is_last && !given->closes && !connection->owes_continue && may_drop(connection);
+    return connection->keeps_alive && !connection->is_last && !given->closes && !connection->owes_continue && rhs_may_drop(connection);
 }
 
 /* Puts the head. With `bytes` below 0 the length of the body is the one that the program says, or not known. */
 static void put_head(rhs_connection *connection, VALUE status, VALUE headers, int64_t bytes) {
     uint16_t number = status_of(status);
-    given given = {.is_tunnel = is_tunnel(connection, number)};
+    given given = {.is_tunnel = is_tunnel(connection, number), .switches = number == 101, .options = Qnil,
+                   .asked = connection->asked};
     rhs_scratch_begin();
     put_status(number);
     rb_hash_foreach(headers, put_headers, (VALUE)&given);
+    if (given.switches && !given.has_upgrade) {
+        rhs_raise_answer("a 101 needs the header upgrade, with a protocol for which the field upgrade of the request asks");
+    }
     if (bytes >= 0 && given.says_len && given.len != (uint64_t)bytes && connection->method != RHTTP_METHOD_HEAD && number != 304) {
         rhs_raise_answer("the header content-length says %"PRIu64", and the body has %"PRId64" bytes", given.len, bytes);
     }
@@ -186,7 +257,7 @@ static void put_head(rhs_connection *connection, VALUE status, VALUE headers, in
                            .gives = bytes >= 0 || given.says_len ? RHTTP_GIVES_LENGTH : RHTTP_GIVES_STREAM,
                            .says_len = given.says_len, .len = given.len, .keeps_alive = may_keep(connection, &given)};
     connection->plan = rhttp_plan_answer(&answer);
-    put_plan(&connection->plan);
+    put_plan(&connection->plan, &given);
     connection->status = number;
 }
 
@@ -429,10 +500,11 @@ static VALUE connection_early_hints(VALUE self, VALUE headers) {
     rhs_connection *connection = rhs_connection_at(self, RHS_OWES, "an early hint");
     if (connection->version == RHTTP_1_0) rb_raise(rhs_eUsage, "a client of HTTP/1.0 takes a 103 for the answer; leave it out");
     Check_Type(headers, T_HASH);
-    given given = {0};
+    given given = {.options = Qnil, .asked = Qnil};
     rhs_scratch_begin();
     put_status(EARLY_HINTS);
     rb_hash_foreach(headers, put_headers, (VALUE)&given);
+    put_connection(&given, RHTTP_SAYS_NOTHING);
     rhs_scratch_filled(rhttp_put_end(rhs_scratch_room(RHTTP_END_SIZE)));
     rhs_scratch_send(connection->stream);
     return Qnil;

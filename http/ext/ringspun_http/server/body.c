@@ -7,6 +7,9 @@
 #define RATE_AFTER_NS INT64_C(10000000000)
 #define A_SECOND_NS INT64_C(1000000000)
 
+/* What a program has not read of a body is read for the next request's sake, if there is no more of it than this. */
+#define DROPPED_MAX ((uint64_t)64 << 10)
+
 static const char too_slow[] = "the body has not come in time";
 
 /* The client waits for it before it sends the body: https://www.rfc-editor.org/rfc/rfc9110#section-10.1.1 */
@@ -113,6 +116,29 @@ static VALUE read_chunk(rhs_connection *connection) {
         }
         wait_for_more(connection);
     }
+}
+
+/* Whether all of the chunks have come that are left. They stay where they are, for the program may still read them. */
+static bool has_last_chunk(const rhs_connection *connection) {
+    const char *bytes;
+    size_t len;
+    ringspun->stream_peek(connection->stream, &bytes, &len);
+    rhttp_chunks chunks = connection->chunks;
+    rhttp_field *trailers = ALLOCA_N(rhttp_field, chunks.trailers.room); /* else the end of the body would be noted in its own */
+    chunks.trailers.list = MEMCPY(trailers, connection->trailers, rhttp_field, chunks.trailers.room);
+    for (uint64_t dropped = 0;;) {
+        rhttp_piece piece;
+        rhttp_chunk found = rhttp_chunks_take(&chunks, (const uint8_t *)bytes, len, &piece);
+        dropped += piece.len;
+        if (found != RHTTP_CHUNK_DATA || dropped > DROPPED_MAX) return found == RHTTP_CHUNK_END;
+        bytes += piece.taken;
+        len -= piece.taken;
+    }
+}
+
+bool rhs_may_drop(const rhs_connection *connection) {
+    if (connection->body_has_ended) return true;
+    return connection->body == RHTTP_BODY_LENGTH ? connection->left <= DROPPED_MAX : has_last_chunk(connection);
 }
 
 static bool begin_read(rhs_connection *connection) {

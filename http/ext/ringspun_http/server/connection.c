@@ -11,6 +11,7 @@ static void connection_mark(void *data) {
     rb_gc_mark(connection->base);
     rb_gc_mark(connection->held);
     rb_gc_mark(connection->trailers_read);
+    rb_gc_mark(connection->asked);
 }
 
 static void connection_free(void *data) {
@@ -76,7 +77,7 @@ static VALUE connection_new(VALUE class, VALUE stream, VALUE base, VALUE options
     VALUE self = TypedData_Make_Struct(class, rhs_connection, &type, connection);
     connection->stream = stream;
     connection->thread = rb_thread_current();
-    connection->held = connection->trailers_read = Qnil;
+    connection->held = connection->trailers_read = connection->asked = Qnil;
     connection->base = rb_convert_type(base, T_HASH, "Hash", "to_hash");
     read_limits(&connection->limits, options);
     read_clocks(&connection->clocks, options);

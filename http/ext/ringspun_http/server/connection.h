@@ -38,6 +38,7 @@ typedef struct {
     VALUE held;                 /* String with the head of the answer, in RHS_HOLDS; else nil */
     VALUE trailers_read;        /* Hash of those of the request; nil before the end of its body, or where there are none */
     VALUE base;                 /* the env of a request, without what only the request says */
+    VALUE asked;                /* Array of the protocols to which the request may be upgraded; nil: none */
     rhttp_limits limits;
     rhs_clocks clocks;
     int64_t due_ns;             /* when the present wait for a request is over; 0: there is none */
@@ -98,6 +99,10 @@ void rhs_flush(rhs_connection *connection);
 
 /* The same, where more is due. False: the client has closed its side. Refuses the request with 408 at the deadline. */
 bool rhs_more(rhs_connection *connection, int64_t deadline, const char *what);
+
+/* Whether what is left of the body may be read and dropped, and the next request found behind it. Of chunks it is known only when
+ * the last one has come. */
+bool rhs_may_drop(const rhs_connection *connection);
 
 /* Of seconds; nil: RINGSPUN_NEVER. */
 int64_t rhs_nanoseconds(VALUE seconds);

@@ -69,10 +69,12 @@ static void set_line(entries *env, const rhttp_request *request, const uint8_t *
     set(env, RHS_SERVER_PROTOCOL, rhs_keys[request->head.version == RHTTP_1_1 ? RHS_HTTP_1_1 : RHS_HTTP_1_0]);
 }
 
-/* Without a host the base has those of the socket. */
+/* Without a host the base has those of the socket. That of a target stands for what the field says, which nobody is to see:
+ * https://www.rfc-editor.org/rfc/rfc9112#section-3.2.2 */
 static void set_host(entries *env, const rhttp_request *request, const uint8_t *bytes) {
     if (request->host.text.len == 0) return;
 
+    if (request->form == RHTTP_FORM_ABSOLUTE) add(env, rhs_name_keys[RHTTP_NAME_HOST], text_of(bytes, request->host.text));
     set(env, RHS_SERVER_NAME, text_of(bytes, request->host.name));
     if (request->host.port >= 0) {
         const rhttp_span text = request->host.text, name = request->host.name;
@@ -117,7 +119,9 @@ VALUE rhs_env_of(const rhttp_request *request, const uint8_t *bytes, VALUE base)
     set_host(&env, request, bytes);
     const rhttp_fields *fields = &request->head.fields;
     for (uint16_t i = 0; i < fields->count; i++) {
-        if (!fields->list[i].has_underscore) set_field(&env, &fields->list[i], bytes);
+        const rhttp_field *field = &fields->list[i];
+        bool is_ignored = field->has_underscore || (request->form == RHTTP_FORM_ABSOLUTE && field->known == RHTTP_NAME_HOST);
+        if (!is_ignored) set_field(&env, field, bytes);
     }
     if (request->head.upgrade.len > 0) set_protocols(&env, request, bytes);
     put_together(&env);

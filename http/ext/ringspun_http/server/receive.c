@@ -1,6 +1,7 @@
 /* receive: the head of the next request. */
 #include "server/connection.h"
 #include "server/env.h"
+#include "server/keys.h"
 
 #include "codec/check.h"
 
@@ -93,7 +94,7 @@ static void note(rhs_connection *connection) {
     connection->owes_continue = request->expects_continue && !connection->body_has_ended;
     connection->keeps_alive = request->head.keeps_alive;
     if (connection->body == RHTTP_BODY_CHUNKED) {
-        if (!connection->trailers) connection->trailers = ALLOC_N(rhttp_field, connection->limits.trailers_count_max);
+        if (!connection->trailers) connection->trailers = ZALLOC_N(rhttp_field, connection->limits.trailers_count_max);
         rhttp_chunks_begin(&connection->chunks, &connection->limits, connection->trailers);
     }
 }
@@ -103,6 +104,7 @@ static VALUE take_whole(rhs_connection *connection) {
     peek(connection, &bytes);
     VALUE env = rhs_env_of(&connection->request, bytes, connection->base);
     note(connection);
+    connection->asked = connection->request.head.upgrade.len > 0 ? rb_ary_dup(rb_hash_aref(env, rhs_keys[RHS_PROTOCOL])) : Qnil;
     ringspun->stream_drop(connection->stream, connection->request.head.len);
     return env;
 }

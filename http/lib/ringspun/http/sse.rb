@@ -19,8 +19,9 @@ module Ringspun
       # Seconds without an event after which a comment is sent, so that no proxy takes the connection for dead. 15 are what the
       # standard proposes.
       HEARTBEAT_SECONDS = 15
-      # nginx would keep events in a buffer, where they would lie for long.
-      HEADERS = { "content-type" => "text/event-stream", "cache-control" => "no-cache", "x-accel-buffering" => "no" }.freeze
+      # nginx and whoever compresses would keep events in a buffer, where they would lie for long.
+      HEADERS = { "content-type" => "text/event-stream", "cache-control" => "no-cache, no-transform",
+                  "x-accel-buffering" => "no" }.freeze
       HEARTBEAT = ":\n\n"
       LINE_ENDS = /\r\n|\r|\n/
       private_constant :HEARTBEAT_SECONDS, :HEADERS, :HEARTBEAT, :LINE_ENDS
