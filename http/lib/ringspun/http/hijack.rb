@@ -43,6 +43,7 @@ module Ringspun
       #
       # @return [BasicSocket] the same at each call
       # @raise [UsageError] the answer has begun
+      # @raise [WrongThreadError]
       def call
         @io ||= take.tap { |io| @exchange.env["rack.hijack_io"] = io unless @exchange.env.frozen? }
       end

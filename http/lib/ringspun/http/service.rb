@@ -155,11 +155,12 @@ module Ringspun
         finish(finished, env, nil, nil, error)
       end
 
-      # One that the server itself ends has no 500: a proxy may give the request to another server where there is no answer.
+      # One that the server itself ends has no 500: a proxy may give the request to another server where there is no answer. All
+      # of them may end at once, so each is told in one line.
       def cut(connection, stream, env, hijack, error)
         stops = @drain.begun?
-        line = "#{env["REQUEST_METHOD"]} #{env["PATH_INFO"]}"
-        @telling.puts(stops ? "#{line} has no whole answer: the server has stopped" : "#{line}: #{Failure.text_of(error)}")
+        reason = stops ? "the server has stopped" : "its strand has ended, #{Failure.text_of(error).lines.first.chomp}"
+        @telling.puts("#{env["REQUEST_METHOD"]} #{env["PATH_INFO"]} has no whole answer: #{reason}")
         return hijack.close if hijack.taken? # nobody may be left who would
 
         connection.last!
