@@ -2,6 +2,7 @@
 
 require "jobs_helper"
 require_relative "../support/storage_suite"
+require_relative "../../../runtime/test/support/keeper"
 
 class MemoryStorageTest < Minitest::Test
   include StorageSuite
@@ -28,6 +29,25 @@ class MemoryStorageTest < Minitest::Test
       assert_equal [true], storage.extend([NODE], 12)
       assert_equal ["a"], storage.push([push_of("b", lock: "token", lock_seconds: 60)])
     end
+  end
+
+  # A lock that another thread has is no wait at which a cancelled strand is refused: what it was told would be lost with it.
+  def test_a_cancelled_strand_that_leaves_while_a_thread_has_the_lock
+    lock = storage.instance_variable_get(:@mutex)
+    storage.push([push_of("a")])
+    storage.define_singleton_method(:take_from) do |*arguments|
+      super(*arguments).tap { |all| all.define_singleton_method(:any?) { Keeper.hold(lock).then { super() } } }
+    end
+    fetched = pushed = nil
+    Ringspun.run do |machine|
+      machine.scope do |scope|
+        scope.cancel
+        fetched = storage.wait_any(NODE, ["default"], 600)
+        Keeper.hold(lock)
+        pushed = storage.push([push_of("b")]).inspect
+      end
+    end
+    assert_equal [["a"], "nil"], [fetched&.map { |one| JSON.parse(one.entry)["jid"] }, pushed]
   end
 
   def test_waits_end_when_the_storage_is_closed

@@ -231,7 +231,8 @@ module Ringspun
         # What is kept for some time ends by this.
         def lasting = @lasting.call
 
-        def synchronize(&) = @mutex.synchronize(&)
+        # Without a switch of strands: the lock is held for a short time only, and a strand that is cancelled could not wait.
+        def synchronize(&) = Fiber.blocking { @mutex.synchronize(&) }
 
         def register(node) = @lists[node] ||= {}
 

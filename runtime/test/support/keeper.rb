@@ -1,0 +1,14 @@
+# frozen_string_literal: true
+
+# A thread that has a lock until the thread of its maker waits, for that lock or for anything else.
+module Keeper
+  # Returns when it has the lock, and never waits.
+  #
+  # @return [Thread]
+  def self.hold(lock)
+    waiting = Thread.current
+    keeper = Thread.new { lock.synchronize { Thread.pass until waiting.stop? } }
+    Thread.pass until lock.locked?
+    keeper
+  end
+end
