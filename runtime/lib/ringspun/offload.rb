@@ -11,10 +11,19 @@ module Ringspun
 
     # How often a waiting strand looks whether it was cancelled.
     LOOK_SECONDS = (0.002..0.05)
-    private_constant :IDLE_SECONDS, :LOOK_SECONDS
+
+    # The mask of a thread of the pool: killed between two steps, it would take along a job that it has not begun.
+    LATER = { Object => :never }.freeze
+    private_constant :IDLE_SECONDS, :LOOK_SECONDS, :LATER
+
+    # Raised in a thread to interrupt its job.
+    Recall = Class.new(Exception) # rubocop:disable Lint/InheritException -- no rescue of the block's is meant for it
 
     # A block that a thread runs while a strand waits for it.
     class Job
+      AT_ONCE = { Object => :immediate, Recall => :never }.freeze
+      private_constant :AT_ONCE
+
       # @param storage [Hash{Symbol => Object}, nil] the fiber storage that the block sees
       def initialize(block, storage = nil)
         @block = block
@@ -22,21 +31,25 @@ module Ringspun
         @done = Thread::Queue.new
         @lock = Thread::Mutex.new
         @thread = @value = @error = nil
-        @ended = false
+        @begun = @ended = false
       end
 
       def ended? = @ended
+
+      # @return [Boolean] whether the thread may run it
+      def waits? = !(@begun || @ended)
 
       # @return [Boolean] whether the thread can run more jobs
       def run
         return true unless begin?
 
         begin
-          @value = work
+          @value = Thread.handle_interrupt(AT_ONCE) { work }
+          outcome = true
         rescue Exception => e # any exception is raised in the calling strand
-          @error = e
+          outcome = @error = e
         ensure
-          finish # also if the block ends its thread
+          outcome || @begun ? finish : put_back # also if the thread is killed, or the block ends it
         end
         true
       end
@@ -63,12 +76,18 @@ module Ringspun
       # The thread has run blocks of other strands.
       def work
         @storage&.each { |name, value| Fiber[name] = value }
-        @block.call
+        call_block
       ensure
         Worker.clear
       end
 
+      # In one step, for between two the thread may be killed.
+      def call_block = (@begun = true) && @block.call
+
       def begin? = @lock.synchronize { @thread = Thread.current unless @ended }
+
+      # The thread was killed before it has begun. Another one will.
+      def put_back = @lock.synchronize { @thread = nil }
 
       def finish
         @lock.synchronize { @thread = nil }
@@ -80,9 +99,6 @@ module Ringspun
 
     # A job that may use memory of the strand, and so is interrupted when the strand is cancelled.
     class Loan < Job
-      # Raised in the thread to interrupt the job.
-      Recall = Class.new(Exception) # rubocop:disable Lint/InheritException -- no rescue of the block's is meant for it
-
       # @param system_call [Boolean] it ends by EINTR; an exception could lose the descriptor that it has made
       def initialize(block, system_call)
         super(block)
@@ -111,11 +127,16 @@ module Ringspun
 
       private
 
+      def put_back
+        super
+        @recalled = false # that was the other thread
+      end
+
       def work
         if @system_call
-          @cut = Ringspun.__send__(:interrupted_call?, @block) && @recalled
+          @cut = (@begun = true) && Ringspun.__send__(:interrupted_call?, @block) && @recalled
         else
-          Thread.handle_interrupt(Recall => :immediate) { @block.call }
+          Thread.handle_interrupt(Recall => :immediate) { call_block }
         end
         nil
       rescue Recall
@@ -126,6 +147,9 @@ module Ringspun
 
     # One thread of the pool, and the queue with its next job.
     class Worker
+      WHILE_IT_WAITS = { Object => :on_blocking, Recall => :never }.freeze
+      private_constant :WHILE_IT_WAITS
+
       # What this thread has in its fiber storage and its fiber-locals: what blocks have left, and what it has inherited from the
       # strand that made it.
       def self.clear
@@ -150,22 +174,23 @@ module Ringspun
 
       # @param seconds [Numeric] how long to wait for a job
       # @return [Job, nil]
-      def take(seconds) = @jobs.pop(timeout: seconds)
+      def take(seconds) = Thread.handle_interrupt(WHILE_IT_WAITS) { @jobs.pop(timeout: seconds) }
+
+      # @return [Job, nil] the one that it has and has not begun
+      def unbegun = @job&.waits? ? @job : @jobs.pop(timeout: 0)
 
       private
 
+      # Under the mask {LATER}, which it has from its maker.
       def work(job)
+        @job = job
         Worker.clear
-        Thread.handle_interrupt(Loan::Recall => :never) do
-          job = @pool.next_job(self) while job&.run
-        end
-      rescue Loan::Recall
-        nil # it came after the job had ended
+        @job = @pool.next_job(self) while @job&.run
       ensure
         @pool.left(self)
       end
     end
-    private_constant :Job, :Loan, :Worker
+    private_constant :Recall, :Job, :Loan, :Worker
 
     class << self
       # @return [Offload] the pool of {Ringspun.offload}, one for each ractor of a process
@@ -255,7 +280,7 @@ module Ringspun
       @lock.synchronize do
         @workers -= 1
         @idle.delete(worker)
-        job = worker.take(0)
+        job = worker.unbegun
         @waiting.unshift(job) if job
         serve_waiting
       end
@@ -310,12 +335,14 @@ module Ringspun
     end
 
     def start(job)
-      @workers += 1
-      worker = Worker.new(self, job)
-    ensure
-      unless worker
-        @workers -= 1
-        @waiting.unshift(job)
+      Thread.handle_interrupt(LATER) do # a thread inherits the mask of its maker
+        @workers += 1
+        worker = Worker.new(self, job)
+      ensure
+        unless worker
+          @workers -= 1
+          @waiting.unshift(job)
+        end
       end
     end
   end

@@ -185,6 +185,77 @@ class SchedulerOffloadTest < Minitest::Test
     end
   end
 
+  # Wherever it is. A block that has begun may end with its thread; one that has not is run by another thread.
+  def test_a_thread_that_is_killed_anywhere
+    seen = []
+    1.step do |number|
+      begun = []
+      killed, value = killed_at(number) { |pool| pool.call { begun << number and :value } }
+      break unless killed
+
+      seen << value
+      assert_equal [[number], true], [begun, [:value, nil].include?(value)], "killed at line #{number}: #{value.inspect}"
+    end
+    assert_operator seen.count(:value), :>, 10
+  end
+
+  # Work that was interrupted before it has begun is not done.
+  def test_a_thread_that_is_killed_anywhere_with_work_of_the_hook
+    1.step do |number|
+      begun = []
+      killed, done = killed_at(number) { |pool| pool.lend(-> { begun << number }, false) }
+      break assert_operator(number, :>, 10) unless killed
+
+      assert_equal [[number], true], [begun, done], "killed at line #{number}"
+    end
+  end
+
+  # Wherever its thread is. It ends, and where it is said to be done it is.
+  def test_work_of_the_hook_that_is_recalled_anywhere
+    recall = ->(_, loan) { loan.recall if loan.respond_to?(:recall) && !loan.instance_variable_get(:@lock).locked? }
+    1.step do |number|
+      begun = []
+      recalled, done = killed_at(number, recall) { |pool| pool.lend(-> { begun << number }, false) }
+      break assert_operator(number, :>, 10) unless recalled
+
+      assert_equal [number], begun, "recalled at line #{number}" if done
+    end
+  end
+
+  # Kills the thread of a pool at one of the lines of the pool to which it comes, or does something else there.
+  #
+  # @return [Array] whether it came to so many, and what the call has returned
+  def killed_at(number, end_it = ->(thread, _) { thread.kill })
+    pool = Ringspun.const_get(:Offload).new(1)
+    before = Thread.list
+    killer = Thread::Queue.new
+    asking = Thread.new { Ringspun.run { yield pool }.tap { Ringspun::Machine.current.close } }
+    asking.report_on_exception = false
+    trace = TracePoint.new(:line) do |line|
+      next if Thread.current == asking || !line.path.end_with?("ringspun/offload.rb") || !(number -= 1).zero?
+
+      victim = Thread.current
+      place = line.self
+      Thread.new { killer << end_it.call(victim, place) }
+      Thread.pass while killer.empty? # which is no wait
+    end
+    trace.enable(target_thread: nil) { assert asking.join(SECONDS_MAX), "the call waits for ever" }
+    [!killer.empty?, asking.value]
+  ensure
+    (Thread.list - before - [asking]).each(&:kill).each(&:join)
+  end
+
+  def test_threads_that_are_killed_before_they_begin
+    with_limit(2) do
+      left = 2
+      deadly = Module.new do
+        define_method(:new) { |*all, &block| super(*all, &block).tap { |thread| thread.kill if (left -= 1) >= 0 } }
+      end
+      Thread.singleton_class.prepend(deadly)
+      assert_equal([:value, -1], Ringspun.run { [Ringspun.offload { :value }, left] })
+    end
+  end
+
   def test_no_thread_can_be_made
     with_limit(2) do
       assert_equal([ThreadError] * 5 + [:value], Ringspun.run do
