@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "io_case"
+require "support/keeper"
 
 # Ringspun.signals: signals that come to strands.
 class SignalsTest < IOCase
@@ -62,6 +63,23 @@ class SignalsTest < IOCase
   ensure
     Ringspun::Signals.singleton_class.remove_method(:trap)
     trap("USR1", before)
+  end
+
+  # The handler would stay for good.
+  def test_a_cancelled_strand_that_closes_them_while_a_thread_has_the_lock
+    mine = proc {}
+    before = trap("USR1", mine)
+    lock = Ringspun::Signals.instance_variable_get(:@lock)
+    on_machine do |machine|
+      machine.scope do |scope|
+        signals = Ringspun.signals(:USR1)
+        scope.cancel
+        Keeper.hold(lock)
+      ensure
+        signals.close
+      end
+    end
+    assert_same mine, trap("USR1", before || "DEFAULT")
   end
 
   def test_several_get_the_same
