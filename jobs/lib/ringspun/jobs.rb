@@ -12,6 +12,7 @@ end
 # Each room knows only those before it.
 require_relative "jobs/words"
 require_relative "jobs/errors"
+require_relative "jobs/shielded"
 require_relative "jobs/entry/arguments"
 require_relative "jobs/entry/backtrace"
 require_relative "jobs/entry/ids"

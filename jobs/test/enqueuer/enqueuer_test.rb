@@ -2,7 +2,7 @@
 
 require "jobs_helper"
 require_relative "../support/held_storage"
-require_relative "../support/killed_anywhere"
+require_relative "../../../runtime/test/support/killed_anywhere"
 
 # Group commit of threads, and the strategies with connections of their own.
 class EnqueuerTest < Minitest::Test

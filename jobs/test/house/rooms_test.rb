@@ -7,11 +7,11 @@ require_relative "../../../runtime/test/house/ruby_rooms"
 class JobsRoomsTest < Minitest::Test
   FOLDER = File.expand_path("../../lib/ringspun/jobs", __dir__)
 
-  # How people are told, what an error is, and what is written down of a job; what is set; where jobs are kept; how they come in,
-  # also by a schedule; how they run.
+  # How people are told, what an error is, what no cancellation cuts short, and what is written down of a job; what is set; where
+  # jobs are kept; how they come in, also by a schedule; how they run.
   ROOMS = %w[
-    words errors entry middleware lender notices tracing home config storage log enqueuer client cron child quarantine worker
-    launcher
+    words errors shielded entry middleware lender notices tracing home config storage log enqueuer client cron child quarantine
+    worker launcher
     metrics web cli testing minitest rspec active_job active_record railtie sidekiq
   ].freeze
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
-require_relative "../support/killed_anywhere"
+require_relative "../../../runtime/test/support/killed_anywhere"
 
 # The connections of the Redis storage: each is lent to one caller at a time, whatever becomes of the callers.
 class PoolTest < Minitest::Test

@@ -2,10 +2,12 @@
 
 require "test_helper"
 require "timeout"
+require "support/killed_anywhere"
 require "support/scheduled"
 
 # Ringspun.offload, and the hook of newer Rubies that uses it.
 class SchedulerOffloadTest < Minitest::Test
+  include KilledAnywhere
   include Scheduled
 
   def test_the_value
@@ -222,27 +224,12 @@ class SchedulerOffloadTest < Minitest::Test
     end
   end
 
-  # Kills the thread of a pool at one of the lines of the pool to which it comes, or does something else there.
-  #
-  # @return [Array] whether it came to so many, and what the call has returned
-  def killed_at(number, end_it = ->(thread, _) { thread.kill })
+  # @return [Array] whether its thread came to so many lines, and what the call has returned
+  def killed_at(number, *end_it)
     pool = Ringspun.const_get(:Offload).new(1)
-    before = Thread.list
-    killer = Thread::Queue.new
-    asking = Thread.new { Ringspun.run { yield pool }.tap { Ringspun::Machine.current.close } }
-    asking.report_on_exception = false
-    trace = TracePoint.new(:line) do |line|
-      next if Thread.current == asking || !line.path.end_with?("ringspun/offload.rb") || !(number -= 1).zero?
-
-      victim = Thread.current
-      place = line.self
-      Thread.new { killer << end_it.call(victim, place) }
-      Thread.pass while killer.empty? # which is no wait
+    another_killed_at(number, "ringspun/offload.rb", *end_it) do
+      Ringspun.run { yield pool }.tap { Ringspun::Machine.current.close }
     end
-    trace.enable(target_thread: nil) { assert asking.join(SECONDS_MAX), "the call waits for ever" }
-    [!killer.empty?, asking.value]
-  ensure
-    (Thread.list - before - [asking]).each(&:kill).each(&:join)
   end
 
   def test_threads_that_are_killed_before_they_begin

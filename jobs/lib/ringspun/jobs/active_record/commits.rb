@@ -182,7 +182,7 @@ module Ringspun
           def store(groups, enqueued, error)
             pushes = groups.flat_map(&:pushes)
             answers = []
-            shielded { groups.each { |group| answers.concat(Client.store(group.enqueuer, group.pushes)) } } if pushes.any?
+            Shielded.call { groups.each { |group| answers.concat(Client.store(group.enqueuer, group.pushes)) } } if pushes.any?
             failed = pushes.zip(answers).select { |_push, answer| answer.is_a?(Exception) }.map { |push, _| name_of(push) }
             failed.concat(left(groups, enqueued, error))
             tell(failed, answers + enqueued.failed.map(&:last), error) if failed.any?
@@ -198,8 +198,6 @@ module Ringspun
             skipped = error ? groups.flat_map(&:notes).reject { |_name, id| enqueued.ids.include?(id) } : []
             enqueued.failed.map { |name, id, _error| [name, id] } + skipped
           end
-
-          def shielded(&) = Machine.current? ? Ringspun.shield(&) : yield
 
           # An Interrupt or a cancellation is not to be replaced by an error that a program may rescue.
           def tell(failed, answers, error)

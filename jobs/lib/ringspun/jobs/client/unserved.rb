@@ -38,15 +38,13 @@ module Ringspun
         # In a shield: the job is stored, whoever cancels its caller now.
         def look(queue, connection)
           @seen[queue] = true
-          served = shielded { Served.new(@storage.nodes(connection: (connection if @storage.respond_to?(:kept_by?)))) }
+          served = Shielded.call { Served.new(@storage.nodes(connection: (connection if @storage.respond_to?(:kept_by?)))) }
           return if !served.any? || served.unserved([queue]).empty?
 
           Jobs.config.tell(:warn, "a job is stored for the queue #{queue}, which no worker serves")
         rescue Error
           nil # what the storage has against this is no matter of the job
         end
-
-        def shielded(&) = Machine.current? ? Ringspun.shield(&) : yield
       end
       private_constant :Unserved
     end

@@ -122,11 +122,14 @@ module Ringspun
         # @api private
         def kept_by?(connection) = Borrowed::Record.to?(connection, @path)
 
+        # Ends all waits, and returns when all that was asked for is done, also in a strand that is cancelled. May switch strands.
+        #
         # @return [nil]
+        # @raise [StorageError] the nodes cannot be given up in the file; all is closed nevertheless
         # @since 0.1.0
         def close
           engine = Aside.call { @lock.synchronize { @engine.tap { @engine = nil } } }
-          engine.close if engine && engine.pid == Process.pid
+          Shielded.call { engine.close } if engine && engine.pid == Process.pid
           nil
         end
 

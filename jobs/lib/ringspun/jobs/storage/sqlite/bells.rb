@@ -18,7 +18,10 @@ module Ringspun
           DUE = "\0due"
           # Queues that a datagram names at most: it stays small enough that the buffer of a socket takes many, unix(7).
           NAMES_MAX = 64
-          private_constant :NAMES_MAX
+          # The masks of its thread, which does what there is to do at its end wherever it is killed.
+          LATER = { Object => :never }.freeze
+          AT_ONCE = { Object => :immediate }.freeze
+          private_constant :NAMES_MAX, :LATER, :AT_ONCE
 
           # One who waits.
           class Bell
@@ -101,7 +104,7 @@ module Ringspun
           #
           # @return [nil]
           def abandon
-            [@own, @sender, @directory, @looks].each { |io| io&.close }
+            [@own, @nudging, @sender, @directory, @looks].each { |io| io&.close }
             nil
           end
 
@@ -114,21 +117,17 @@ module Ringspun
             @sender = @directory = nil
           end
 
-          # Ends all waits.
+          # Ends all waits, and the thread. May switch strands.
           #
           # @return [nil]
           def close
-            ended = locked do
+            thread, ended = locked do
               @closed = true
-              @bells.keys
+              nudge if @thread
+              [@thread, @bells.keys]
             end
             ended.each(&:end_wait)
-            return unless @thread
-
-            end_thread
-            File.unlink(@path)
-            nil
-          rescue Errno::ENOENT
+            thread&.join
             nil
           end
 
@@ -137,15 +136,8 @@ module Ringspun
           # Without a switch of strands: the lock is held for a few instructions only.
           def locked(&) = Fiber.blocking { @lock.synchronize(&) }
 
-          def end_thread
-            nudge
-            @thread.join
-          ensure
-            @thread = nil
-            [@own, @looks].each(&:close)
-          end
-
-          def nudge = @own.sendmsg_nonblock("", 0, @address, exception: false)
+          # Wakes the thread, also where the name of its socket is gone.
+          def nudge = @nudging.sendmsg_nonblock("", 0, exception: false)
 
           def ring_here(names)
             any = names.include?(ANY)
@@ -199,15 +191,39 @@ module Ringspun
           def listen
             make_folder
             @path = "#{short_folder}/#{Process.pid}.#{SecureRandom.hex(4)}"
-            @own = Socket.new(:UNIX, :DGRAM)
-            @address = Socket.sockaddr_un(@path)
-            @own.bind(@address)
+            address = Socket.sockaddr_un(@path)
+            @own = Socket.new(:UNIX, :DGRAM).tap { |socket| socket.bind(address) }
+            @nudging = Socket.new(:UNIX, :DGRAM).tap { |socket| socket.connect(address) }
             File.chmod(0o600, @path) # whatever the umask
             @looks = Looks.new(File.dirname(@folder), @own)
-            @thread = Thread.new { hear }
-            @thread.name = "ringspun sqlite bells"
+            @thread = start
           rescue SystemCallError => error
             raise UnavailableError, "no socket can be made in #{@folder}: #{error.message}"
+          end
+
+          def start
+            thread = Thread.handle_interrupt(LATER) do # a thread inherits the mask of its maker
+              Thread.new do
+                Thread.handle_interrupt(AT_ONCE) { hear }
+              ensure
+                hear_no_more
+              end
+            end
+            thread.name = "ringspun sqlite bells"
+            thread
+          end
+
+          # Where other code of the program has killed the thread, whoever waits looks again, and so the next one begins.
+          def hear_no_more
+            left = locked do
+              @thread = nil
+              [@own, @nudging, @looks].each(&:close)
+              @bells.keys
+            end
+            left.each(&:end_wait)
+            File.unlink(@path)
+          rescue Errno::ENOENT
+            nil
           end
 
           def make_folder

@@ -14,6 +14,13 @@ module Ringspun
           # Seconds without work after which it looks around.
           IDLE_SECONDS = 1
 
+          # The masks of its thread. It may be killed at any time, and all callers are answered nevertheless: that takes effect
+          # only where it waits or works.
+          LATER = { Object => :never }.freeze
+          WHILE_IT_WAITS = { Object => :on_blocking }.freeze
+          AT_ONCE = { Object => :immediate }.freeze
+          private_constant :LATER, :WHILE_IT_WAITS, :AT_ONCE
+
           @idle = IDLE_SECONDS
 
           class << self
@@ -53,7 +60,7 @@ module Ringspun
             @body = body
             @idle = idle
             @queue = Thread::Queue.new
-            @thread = Thread.new { serve }
+            @thread = Thread.handle_interrupt(LATER) { Thread.new { serve } } # a thread inherits the mask of its maker
             @thread.name = name
             @thread.report_on_exception = false
           end
@@ -88,8 +95,8 @@ module Ringspun
 
           def serve
             until @queue.closed? && @queue.empty?
-              first = @queue.pop(timeout: (Lane.idle if @idle))
-              next @idle&.call unless first
+              first = Thread.handle_interrupt(WHILE_IT_WAITS) { @queue.pop(timeout: (Lane.idle if @idle)) }
+              next look_around unless first
 
               requests = [first]
               requests << @queue.pop while requests.size < TOGETHER_MAX && !@queue.empty?
@@ -100,8 +107,10 @@ module Ringspun
             @queue.pop.answer until @queue.empty?
           end
 
+          def look_around = Thread.handle_interrupt(AT_ONCE) { @idle&.call }
+
           def answer(requests)
-            @body.call(requests) if requests.any?
+            Thread.handle_interrupt(AT_ONCE) { @body.call(requests) } if requests.any?
           ensure
             requests.each(&:answer)
           end
