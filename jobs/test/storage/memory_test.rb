@@ -33,17 +33,17 @@ class MemoryStorageTest < Minitest::Test
 
   # A lock that another thread has is no wait at which a cancelled strand is refused: what it was told would be lost with it.
   def test_a_cancelled_strand_that_leaves_while_a_thread_has_the_lock
-    lock = storage.instance_variable_get(:@mutex)
+    kept = storage
     storage.push([push_of("a")])
     storage.define_singleton_method(:take_from) do |*arguments|
-      super(*arguments).tap { |all| all.define_singleton_method(:any?) { Keeper.hold(lock).then { super() } } }
+      super(*arguments).tap { |all| all.define_singleton_method(:any?) { Keeper.hold(kept).then { super() } } }
     end
     fetched = pushed = nil
     Ringspun.run do |machine|
       machine.scope do |scope|
         scope.cancel
         fetched = storage.wait_any(NODE, ["default"], 600)
-        Keeper.hold(lock)
+        Keeper.hold(kept)
         pushed = storage.push([push_of("b")]).inspect
       end
     end

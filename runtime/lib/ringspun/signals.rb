@@ -38,13 +38,13 @@ module Ringspun
     private_constant :RESERVED, :Trap
 
     @traps = {}
-    @lock = ::Mutex.new
+    @lock = ShortLock.new
 
     class << self
       private
 
       def subscribe(signals, name)
-        locked do
+        @lock.synchronize do
           entry = @traps[name]
           next entry.waiting = [*entry.waiting, signals].freeze if entry
 
@@ -54,7 +54,7 @@ module Ringspun
       end
 
       def unsubscribe(signals, name)
-        locked do
+        @lock.synchronize do
           next unless (entry = @traps[name])
 
           left = entry.waiting.reject { |one| one.equal?(signals) }.freeze
@@ -64,9 +64,6 @@ module Ringspun
           @traps.delete(name)
         end
       end
-
-      # Without a switch of strands: the lock is held for a few instructions only, and a strand that is cancelled could not wait.
-      def locked(&) = Fiber.blocking { @lock.synchronize(&) }
 
       # Runs in a signal handler, where no lock may be taken. So the entries that it reads are never changed in place.
       def deliver(name)

@@ -44,7 +44,7 @@ module Ringspun
           @lasting = clock || -> { Process.clock_gettime(Process::CLOCK_BOOTTIME) }
           @milliseconds = milliseconds
           @history_seconds = Seconds.limit("history", history, "a number of seconds")
-          @mutex = Thread::Mutex.new
+          @lock = ShortLock.new
           @queues = {} # name => jobs, the one that is fetched next last
           @sets = { schedule: {}, retry: {}, dead: {} } # token => job
           @lists = {} # node => queue => jobs in flight, the oldest last
@@ -231,8 +231,7 @@ module Ringspun
         # What is kept for some time ends by this.
         def lasting = @lasting.call
 
-        # Without a switch of strands: the lock is held for a short time only, and a strand that is cancelled could not wait.
-        def synchronize(&) = Fiber.blocking { @mutex.synchronize(&) }
+        def synchronize(&) = @lock.synchronize(&)
 
         def register(node) = @lists[node] ||= {}
 
