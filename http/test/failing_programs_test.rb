@@ -147,7 +147,7 @@ class HTTPFailingProgramsTest < Minitest::Test
       client = connect.call
       client.get("/slow")
       Ringspun::Machine.current.yield until server.connections == 1
-      assert_equal 1, server.stop(within: 0.05)
+      assert_equal 1, server.stop(within: 0)
       assert_equal "", client.rest
     end
     assert_equal "ringspun-http: GET /slow has no whole answer: the server has stopped\n", @errors.string
