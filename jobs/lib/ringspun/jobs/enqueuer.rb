@@ -105,8 +105,8 @@ module Ringspun
         end
       end
 
-      # Waits until all jobs under way are answered, ends the thread, and closes the enqueuer's own connections. The storage stays
-      # open.
+      # Waits until all jobs under way are answered, ends the thread, and closes the enqueuer's own connections, also in a strand
+      # that is cancelled. The storage stays open.
       #
       # May switch strands.
       #
@@ -114,8 +114,10 @@ module Ringspun
       # @since 0.1.0
       def close
         @closed = true
-        @delivery.attendance&.close
-        @way.close
+        Shielded.call do
+          @delivery.attendance&.close
+          @way.close
+        end
         nil
       end
 

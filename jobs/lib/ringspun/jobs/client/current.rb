@@ -62,8 +62,9 @@ module Ringspun
         enqueuer = @enqueuer
         @client = @enqueuer = nil
         enqueuer&.close
-        @storage&.close
-        @storage = nil
+      ensure
+        storage, @storage = @storage, nil
+        storage&.close
       end
 
       # Says in the log where jobs are kept, once for each place; of one that nobody has named also where there is no log.

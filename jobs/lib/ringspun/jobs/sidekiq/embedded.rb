@@ -29,13 +29,14 @@ module Ringspun
         # @since 0.1.0
         def quiet = @worker&.quiet
 
-        # Ends it: running jobs have the timeout to end, others go back to their queues. May switch strands.
+        # Ends it, also in a strand that is cancelled: running jobs have the timeout to end, others go back to their queues. May
+        # switch strands.
         #
         # @return [nil]
         # @since 0.1.0
         def stop
           @worker&.stop
-          @thread&.join
+          Shielded.call { @thread&.join }
           nil
         end
       end

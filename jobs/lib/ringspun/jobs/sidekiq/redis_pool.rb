@@ -11,6 +11,9 @@ module Ringspun
       class RedisPool
         # The size of a pool that says none.
         SIZE = 10
+        # The seconds that a caller waits for a connection, of a pool that says none.
+        TIMEOUT = 10
+        private_constant :TIMEOUT
 
         # Commands are methods, as `connection.get("name")`; `call`, `pipelined` and `multi` are RedisClient's own.
         #
@@ -28,7 +31,21 @@ module Ringspun
           end
         end
 
-        Connection = ::RedisClient::Decorator.create(Commands)
+        # A connection. It is closed when a transaction is left so that redis-client has not ended it, such as by a cancellation
+        # or a `break`: the server would still watch for whoever has it next.
+        #
+        # @api private
+        class Connection < ::RedisClient::Decorator.create(Commands)
+          def multi(...)
+            left = true
+            super.tap { left = false }
+          rescue StandardError
+            left = false
+            raise
+          ensure
+            close if left
+          end
+        end
 
         # Where the server of a client is.
         #
@@ -72,23 +89,27 @@ module Ringspun
         def initialize(options, namespace: "")
           options = options.transform_keys(&:to_sym)
           @size = options[:size] || SIZE
+          @timeout = Seconds.limit("pool_timeout", options[:pool_timeout] || TIMEOUT, "a number of seconds")
+          @shutdowns = 0
           @options = RedisPool.plain(options)
           @namespace = namespace
           @beginning = Thread::Mutex.new
           begin_anew
         end
 
-        # Lends a connection; inside of the block the same strand or thread gets the same one again. May switch strands.
+        # Lends a connection; inside of the block the same strand or thread gets the same one again, but not the fiber of an
+        # Enumerator. May switch strands.
         #
         # @yieldparam connection [Connection]
         # @return [Object] the block's value
+        # @raise [PoolTimeoutError] none was free within `pool_timeout`, unless it is set 10 s
         # @since 0.1.0
         def with
           lent = (Thread.current[:ringspun_sidekiq_connections] ||= {}.compare_by_identity) # a fiber's own
           return yield lent[self] if lent[self]
 
           begin_anew
-          @lender.lend do |place|
+          lend do |place|
             lent[self] = place[0] ||= connect
             yield lent[self]
           ensure
@@ -105,15 +126,19 @@ module Ringspun
           @beginning.synchronize { @enqueuer ||= new_enqueuer(Jobs.config) }
         end
 
-        # Closes connections that are not lent.
+        # Closes connections that are not lent, and the others when they come back; it waits for none of these. May switch strands.
         #
         # @return [nil]
         # @since 0.1.0
         def shutdown
-          begin_anew
-          enqueuer = @beginning.synchronize { @enqueuer.tap { @enqueuer = nil } }
-          close_all(enqueuer) if enqueuer
-          @size.times { @lender.lend { |place| place.pop&.close } }
+          Shielded.call do
+            begin_anew
+            @shutdowns += 1
+            enqueuer = @beginning.synchronize { @enqueuer.tap { @enqueuer = nil } }
+            close_all(enqueuer) if enqueuer
+          ensure
+            close_free
+          end
           nil
         end
 
@@ -181,6 +206,31 @@ module Ringspun
 
         private
 
+        # A caller that is cancelled could not end what it has begun, such as a WATCH.
+        def lend
+          shutdowns = @shutdowns
+          @lender.lend(@timeout) do |place|
+            yield place
+          rescue StandardError
+            raise
+          rescue Exception
+            place.pop&.close
+            raise
+          ensure
+            place.pop&.close unless shutdowns == @shutdowns
+          end
+        rescue Lender::TimeoutError
+          raise PoolTimeoutError, "none of the pool's connections (#{@size}) was free within #{Words.duration(@timeout)}; make " \
+                                  "the pool larger, or end a block of `with` before an Enumerator begins another one"
+        end
+
+        # Those that are free come first in first out, so each has its turn.
+        def close_free
+          @size.times { @lender.lend(0) { |place| place.pop&.close } }
+        rescue Lender::TimeoutError # all are lent
+          nil
+        end
+
         # In a forked child, where what its parent had lent never comes back. Several of its threads may come here at once.
         def begin_anew
           return if Process.pid == @pid
@@ -197,6 +247,7 @@ module Ringspun
         # The storage is this pool's own, for the enqueuer leaves it open.
         def close_all(enqueuer)
           enqueuer.close
+        ensure
           enqueuer.storage.close
         end
 
