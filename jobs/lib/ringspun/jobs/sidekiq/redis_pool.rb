@@ -126,7 +126,7 @@ module Ringspun
           @beginning.synchronize { @enqueuer ||= new_enqueuer(Jobs.config) }
         end
 
-        # Closes connections that are not lent, and the others when they come back; it waits for none of these. May switch strands.
+        # Closes connections that are not lent, and the others when they come back, without waiting. May switch strands.
         #
         # @return [nil]
         # @since 0.1.0
