@@ -89,7 +89,7 @@ class SidekiqRedisPoolTest < BothSides
   # An Enumerator has a fiber of its own, for which the connection around it is another caller's.
   def test_none_is_free_in_time
     made = run_one(:ours, <<~RUBY)
-      pool = Sidekiq::RedisConnection.create(url: ENV.fetch("REDIS_URL"), size: 1, pool_timeout: 0.01)
+      pool = Sidekiq::RedisConnection.create(url: ENV.fetch("REDIS_URL"), size: 1, pool_timeout: 0.01) # must pass
       inner = Thread.new { pool.with { Enumerator.new { |all| pool.with { |redis| all << redis.get("a") } }.next } rescue $!.message }
       inner.join(20) ? inner.value : "it waits for ever"
     RUBY
