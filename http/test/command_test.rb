@@ -21,6 +21,17 @@ class HTTPCommandTest < Minitest::Test
     [status, output.string, errors.string]
   end
 
+  # A full disk. Ruby has it in a buffer until the process ends, and says nothing of an error then.
+  def test_what_cannot_be_printed_is_told
+    %w[--help --version].each do |word|
+      output = File.open("/dev/full", "w")
+      assert_equal 1, Ringspun::HTTP::Command.new([word], output:, errors: errors = StringIO.new).run
+      assert_match(/\Aringspun-http: No space left/, errors.string)
+    ensure
+      assert_raises(Errno::ENOSPC) { output.close } # it tries once more
+    end
+  end
+
   def in_folder(files)
     before = ENV.to_h
     Dir.mktmpdir do |folder|

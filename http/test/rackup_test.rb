@@ -26,6 +26,16 @@ class HTTPRackupTest < Minitest::Test
     assert_equal "hello\n", got
   end
 
+  # What is served does not hang on what is told.
+  def test_a_full_standard_output
+    full = File.open("/dev/full", "w")
+    server = Ringspun::HTTP.const_get(:Foreground).new(HELLO, host: "127.0.0.1", port: 0, out: full)
+    _out, said = capture_io { server.run { server.stop } }
+    assert_match(/takes nothing .*No space left.*Listening on/, said)
+  ensure
+    assert_raises(Errno::ENOSPC) { full.close } # it tries once more
+  end
+
   def test_a_connection_that_waits_for_its_next_request_has_no_strand
     seen = []
     app = ->(env) { HELLO.call(env).tap { seen.push(Fiber[:path]) && (Fiber[:path] = env["PATH_INFO"]) } }

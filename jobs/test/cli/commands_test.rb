@@ -147,6 +147,30 @@ class CommandsTest < RedisCase
     writer&.close
   end
 
+  # Ruby has it in a buffer until the process ends, and says nothing of an error then.
+  def test_what_cannot_be_printed_is_told
+    push("reports")
+    Jobs.storage = memory
+    [%w[export all], %w[status], %w[--help], %w[-V]].each do |words|
+      closed = File.open(File::NULL, "w").tap(&:close)
+      { File.open("/dev/full", "w") => /No space left/, closed => /closed/ }.each do |output, reason|
+        status = CLI.new(words, output:, errors: errors = StringIO.new).run
+        assert_equal [1, 1], [status, errors.string.lines.size], words
+        assert_match(/\Aringspun-jobs: not all could be printed: .*#{reason}/, errors.string)
+      ensure
+        close_full(output)
+      end
+    end
+  ensure
+    Jobs.storage = nil
+  end
+
+  def close_full(output)
+    output.close
+  rescue Errno::ENOSPC # it tries once more
+    nil
+  end
+
   def test_control_c
     interrupting = Class.new(SimpleDelegator) { def stats(**) = raise(Interrupt) }.new(memory)
     Jobs.storage = interrupting

@@ -145,6 +145,11 @@ class CronProcessTest < CommandCase
     end
 
     Ringspun::Jobs.cron("coded", "every second", Note, "coded")
+
+    # What nobody foresees.
+    Ringspun::Jobs::Config.prepend(Module.new do
+      def reload_cron(value) = value.key?("broken") ? raise(NotImplementedError, "broken") : super
+    end)
   RUBY
 
   # The first job of that name, after whatever came before.
@@ -170,6 +175,12 @@ class CronProcessTest < CommandCase
     await("two")
     reload("{ beat: { schedule: every blue moon, class: Note } }")
     one.await(/ERROR .*the schedule stays as it is: the cron entry beat: "every blue moon" is no schedule/)
+    await("two")
+    reload("{ beat: { schedule: every day at 4am UTC+3, class: Note } }")
+    one.await(/ERROR .*the schedule stays as it is: the cron entry beat: "every day at 4am UTC\+3" is no schedule/)
+    await("two")
+    reload("{ broken: { schedule: every second, class: Note } }")
+    one.await(/ERROR .*error=NotImplementedError .*SIGHUP was not obeyed: broken/)
     await("two")
     assert_equal 0, one.finish.exitstatus, one.lines.join
     runs = storage.crons.flat_map { |cron| cron.runs.map { |run| [cron.name, run.tick] } }

@@ -172,7 +172,10 @@ class SettingsTest < Minitest::Test
     refused(/unknown setting production: colour/) { file("production: { colour: red }") }
     refused(/unknown setting logger/) { file("logger: x") }
     refused(/jobs\.yml must have names and values/) { file("- a") }
-    refused(/jobs\.yml is no YAML: /) { file("a: [") }
+    ["a: [", "a: !float abc", "a: !!omap [a]", "a: !!str { a: b }", "#{"[" * 6000}#{"]" * 6000}"].each do |text|
+      refused(/jobs\.yml is no YAML: /) { file(text) }
+    end
+    refused(/jobs\.yml has ERB that raises SystemExit/) { file("<% exit %>") }
     refused(/jobs\.yml has a value of the class Date; put it in quotes, for a text/) { file("timeout: 2026-11-22") }
     refused(/jobs\.yml is no UTF-8: save it as such/) { file("\xff\xfet\0a\0g\0") }
     refused(/the YAML contains itself/) { file("labels: &all [*all]") }

@@ -252,7 +252,11 @@ class CronEntriesTest < Minitest::Test
     assert_match(/has daily twice; give one of them another name/,
                  refused_file("daily: { class: A, schedule: every day }\ndaily: { class: B, schedule: every hour }"))
     assert_match(/has class twice/, refused_file("daily: { class: A, class: B, schedule: every hour }"))
-    assert_match(/is no YAML:/, refused_file("a: [1"))
+    ["a: [1", "a: !float abc", "a: !!omap [a]", "a: !!str { a: b }", "#{"[" * 6000}#{"]" * 6000}"].each do |text|
+      assert_match(/schedule.*\.yml is no YAML:/, refused_file(text))
+    end
+    assert_match(/schedule.*\.yml has ERB that raises SystemExit/, refused_file("<% exit %>"))
+    assert_match(/the file of cron entries cannot be read: /, assert_raises(Jobs::ConfigError) { set("a\0b") }.message)
     assert_match(/schedule.*\.yml has ERB that raises RuntimeError: no/, refused_file("a: <% raise 'no' %>"))
     assert_match(/schedule.*\.yml has ERB that raises SyntaxError/, refused_file("<% if %>"))
     assert_match(/schedule.*\.yml has a value of the class Date; put it in quotes, for a text/,

@@ -114,7 +114,7 @@ class CronTimesTest < Minitest::Test
 
   def test_what_is_no_schedule_is_refused_with_what_to_do
     ["every blue moon", "61 * * * *", "", "* * * * * * *", "@reboot", "2030-01-01", "0 4 * * * Mars/X", "0 0 30 2 *",
-     "every 2 weeks", "x" * 5000].each do |text|
+     "every 2 weeks", "x" * 5000, "0 4 * * * UTC+3", "every day at 4am UTC+3", "0 0 * * mon%0"].each do |text|
       assert_match(/is no schedule, or names a time that never comes or a zone that is not: write "every day at 4am" or/,
                    refused(text), text)
     end

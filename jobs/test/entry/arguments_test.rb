@@ -31,6 +31,8 @@ class ArgumentsTest < Minitest::Test
     ["a".encode("UTF-16LE")] => "args[0] is a String in UTF-16LE; encode it as UTF-8, or bytes in Base64",
     [Object.new] => /args\[0\] is an Object; give what JSON knows/,
     [Class.new.new] => /args\[0\] is of an anonymous class/,
+    [[{}.compare_by_identity.tap { |hash| 2.times { |number| hash[+"k"] = number } }]] =>
+      'args[0][0]["k"] is there twice; a Hash that compares by identity may have no keys that are equal',
     [1r] => /args\[0\] is a Rational/,
     [Point.new(1)] => /args\[0\] is an ArgumentsTest::Point/,
     [Class.new(Hash).new] => /give a plain Hash/,
@@ -51,6 +53,11 @@ class ArgumentsTest < Minitest::Test
   def test_what_comes_back_as_it_was_is_taken
     KEPT.each { |arguments| Job.perform_async(*arguments) }
     assert_equal KEPT, stored
+  end
+
+  def test_a_hash_that_compares_by_identity_and_has_no_key_twice
+    Job.perform_async({}.compare_by_identity.update("a" => 1, "b" => 2))
+    assert_equal [[{ "a" => 1, "b" => 2 }]], stored
   end
 
   def test_what_does_not_is_refused_with_its_place

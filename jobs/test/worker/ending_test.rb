@@ -328,7 +328,8 @@ class WorkerEndingTest < Minitest::Test
     with_worker do
       push("sleep", 1000, jid: "a1")
       running
-      ["CANCEL:{\"jid\":\"a1\"}", "CANCEL:5", "CANCEL:{", "CANCEL:{\"jid\":5}", "TTIN", ""].each do |message|
+      ["\xff", "CANCEL:\xff", "CANCEL:{\"jid\":\"a1\"}", "CANCEL:5", "CANCEL:{", "CANCEL:{\"jid\":5}", "TTIN",
+       ""].each do |message|
         storage.signal(worker.node, message)
       end
       until_done

@@ -70,14 +70,18 @@ module Ringspun
         USAGE
       rescue ClusterError => error
         fail_with(error)
-      rescue SystemCallError, SocketError => error
+      rescue SystemCallError, SocketError, IOError => error
         @loading ? raise : fail_with(error)
       end
 
       private
 
+      # With the kernel when this returns: Ruby's own flush at the end of a process tells nobody of an error.
       def answer(text)
         @output.puts(text)
+        @output.flush
+        SUCCESS
+      rescue Errno::EPIPE # whoever reads has read enough
         SUCCESS
       end
 

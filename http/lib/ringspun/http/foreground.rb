@@ -88,8 +88,10 @@ module Ringspun
 
       # At once, also where it is read by another program.
       def say(servers)
-        servers.each { |server| @out&.puts("* Listening on http://#{server.address.inspect_sockaddr}") }
-        @out&.flush
+        return unless @out
+
+        telling = Telling.new(@out)
+        servers.each { |server| telling.say("* Listening on http://#{server.address.inspect_sockaddr}") }
       end
 
       def hear(machine)

@@ -31,6 +31,7 @@ module Ringspun
 
       def tell(what)
         @errors.puts(yield)
+        @errors.flush if @errors.respond_to?(:flush)
         nil
       rescue StandardError => error
         return if @told

@@ -22,6 +22,9 @@ module Ringspun
       USAGE = 64
       # Ctrl-C has ended a command.
       INTERRUPTED = 130
+      # What an output raises that takes nothing more, as a file on a full disk.
+      UNPRINTED = [Errno::ENOSPC, Errno::EDQUOT, Errno::EFBIG, Errno::EIO, Errno::EBADF, IOError].freeze
+      private_constant :UNPRINTED
 
       # @return [Boolean] whether this process is the executable
       # @since 0.1.0
@@ -46,11 +49,11 @@ module Ringspun
       # @since 0.1.0
       def run
         arguments = Arguments.new(@arguments)
-        return answer(arguments.answer) if arguments.answer
+        return printing { answer(arguments.answer) } if arguments.answer
 
         CLI.instance_variable_set(:@running, true)
         settle(arguments)
-        return carry_out(arguments) if arguments.command
+        return printing { carry_out(arguments) } if arguments.command
 
         settle_log(arguments)
         log = Log.new(Jobs.config.logger)
@@ -67,6 +70,18 @@ module Ringspun
       def answer(text)
         @output.puts text
         SUCCESS
+      end
+
+      # What is printed is with the kernel when this returns: Ruby's own flush at the end of a process tells nobody of an error.
+      def printing
+        status = yield
+        @output.flush
+        status
+      rescue Errno::EPIPE # whoever reads has read enough
+        SUCCESS
+      rescue *UNPRINTED => error
+        @errors.puts "ringspun-jobs: not all could be printed: #{error.message}"
+        FAILURE
       end
 
       # The file is read before the program is loaded, for the program may change its settings.
@@ -94,8 +109,6 @@ module Ringspun
         storage = Jobs.storage if arguments.command.storage?(arguments.options)
         command = arguments.command.new(storage, arguments.options, input: @input, output: @output, errors: @errors)
         command.call(arguments.names)
-      rescue Errno::EPIPE # whoever reads has read enough
-        SUCCESS
       rescue Interrupt
         INTERRUPTED
       rescue StorageError, UnavailableError, UnknownOutcomeError => error

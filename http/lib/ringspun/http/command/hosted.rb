@@ -62,10 +62,10 @@ module Ringspun
           return unless worker.index.zero?
 
           RestartFile.watch(Machine.current, $stderr) { start_anew } if @restart
-          return unless worker.restarts.zero?
+          return unless worker.restarts.zero? && @out
 
-          places.each { |name, place| @out&.puts("* Listening on #{url(worker.address(name), place.tls)}") }
-          @out&.flush
+          telling = Telling.new(@out)
+          places.each { |name, place| telling.say("* Listening on #{url(worker.address(name), place.tls)}") }
         end
 
         def url(address, tls) = address.unix? ? "unix://#{address.unix_path}" : "http#{"s" if tls}://#{address.inspect_sockaddr}"
@@ -84,6 +84,8 @@ module Ringspun
 
           @starts_anew = true
           stop
+        rescue Errno::ESRCH # that process is gone, and this one drains
+          nil
         end
       end
       private_constant :Hosted

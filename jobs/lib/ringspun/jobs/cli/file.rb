@@ -38,7 +38,7 @@ module Ringspun
 
         def read
           text = Cron::Definitions.text_of(@path, @shown)
-          content = YAML.safe_load(text, permitted_classes: [Symbol], aliases: true, filename: @shown) || {}
+          content = Cron::Definitions.content_of(text, @shown)
           refuse("must have names and values at its top") unless content.is_a?(Hash)
           refuse_cron_twice(text)
 
@@ -46,8 +46,6 @@ module Ringspun
           SidekiqFile.named?(@path) ? SidekiqFile.translated(content, @shown) : content
         rescue SystemCallError => error
           raise ConfigError, "the configuration file cannot be read: #{error.message}"
-        rescue Psych::Exception => error
-          refuse(Cron::Definitions.wrong_in_yaml(error))
         end
 
         def refuse_cron_twice(text)

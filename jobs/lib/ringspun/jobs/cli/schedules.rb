@@ -41,6 +41,8 @@ module Ringspun
           log.event(:info, "the file was read again: the schedule has #{Words.count(@schedule.size, "entry", "entries")}")
         rescue ConfigError => error
           log.event(:error, "the schedule stays as it is: #{error.message}")
+        rescue StandardError, SystemStackError => error
+          log.event(:error, "the schedule stays as it is: #{error.class}: #{error.message}", at: error.backtrace&.first)
         end
       end
       private_constant :Schedules

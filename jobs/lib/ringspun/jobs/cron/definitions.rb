@@ -61,16 +61,24 @@ module Ringspun
         # @raise [ConfigError]
         def read(path, environment)
           text = text_of(path)
+          content = content_of(text, path)
           twice = twice(YAML.parse(text)) and raise ConfigError, "#{path} has #{twice} twice; give one of them another name"
-          content = YAML.safe_load(text, permitted_classes: [Symbol], aliases: true, filename: path) || {}
           section(content, environment)
-        rescue SystemCallError => error
+        rescue SystemCallError, ArgumentError => error # the second if the path has a byte of zero
           raise ConfigError, "the file of cron entries cannot be read: #{error.message}"
-        rescue Psych::Exception => error
-          raise ConfigError, "#{path} #{wrong_in_yaml(error)}"
         end
 
-        # @param error [Psych::Exception]
+        # @param text [String] of YAML
+        # @param shown [String] what errors call the file
+        # @return [Object] what it says; an empty one says {}
+        # @raise [ConfigError]
+        def content_of(text, shown)
+          YAML.safe_load(text, permitted_classes: [Symbol], aliases: true, filename: shown) || {}
+        rescue StandardError, SystemStackError => error
+          raise ConfigError, "#{shown} #{wrong_in_yaml(error)}"
+        end
+
+        # @param error [Exception] of Psych; or of Ruby, where a value is not what its tag says, as in !float abc
         # @return [String]
         def wrong_in_yaml(error)
           named = error.message[/unspecified class: (\S+)/, 1] if error.is_a?(Psych::DisallowedClass)
@@ -92,7 +100,7 @@ module Ringspun
 
           begin
             ERB.new(text.delete_prefix("\u{feff}"), trim_mode: "-").result
-          rescue StandardError, ScriptError => error
+          rescue StandardError, ScriptError, SystemStackError, SystemExit => error
             raise ConfigError, "#{shown} has ERB that raises #{error.class}: #{error.message.tr("\n", " ")}"
           end
         end
@@ -178,7 +186,7 @@ module Ringspun
           else value
           end
         end
-        private_class_method :section, :sections?, :named, :entry, :translated, :refusal, :arguments
+        private_class_method :wrong_in_yaml, :section, :sections?, :named, :entry, :translated, :refusal, :arguments
       end
     end
   end

@@ -40,7 +40,7 @@ module Ringspun
         self.cron = value
         cron_entries
         nil
-      rescue ConfigError
+      rescue StandardError, SystemStackError
         @cron = before if before
         raise
       end

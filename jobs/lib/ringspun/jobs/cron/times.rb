@@ -45,8 +45,12 @@ module Ringspun
           @cron = parsed.original.strip.delete_suffix(parsed.zone.to_s).strip
           @wall = Fugit::Cron.do_parse(@cron)
           check(text)
+        rescue ConfigError
+          raise
         rescue TZInfo::DataSourceNotFound
           raise ConfigError, "this host has no data of time zones: install the package tzdata, or the gem tzinfo-data"
+        rescue StandardError # of fugit or tzinfo, for a text that they do not foresee, such as one with the zone UTC+3
+          refuse(text)
         end
 
         # @param time [Numeric] seconds since the epoch
@@ -120,7 +124,7 @@ module Ringspun
         def refuse(text)
           duration = begin
             Fugit::Duration.parse(text)
-          rescue ArgumentError
+          rescue StandardError # of fugit
             nil
           end
           hint = "it is a duration; write \"every hour\"" if duration && !text.strip.empty?

@@ -57,7 +57,7 @@ module Ringspun
       end
 
       def hash?(hash, depth)
-        return false if depth > DEPTH_MAX
+        return false if depth > DEPTH_MAX || (hash.compare_by_identity? && key_twice(hash))
 
         hash.each_pair do |key, value|
           return false unless key.class == String && string?(key) && value?(value, depth)
@@ -78,6 +78,9 @@ module Ringspun
 
       def string?(value) = value.ascii_only? || (value.encoding == UTF_8 && value.valid_encoding?)
 
+      # @return [String, nil] a key that a Hash which compares by identity has twice, and JSON could have once
+      def key_twice(hash) = hash.keys.tally.find { |_, count| count > 1 }&.first
+
       # --- finding out what is wrong ---
 
       def complain(value, path, depth)
@@ -93,6 +96,9 @@ module Ringspun
       end
 
       def complain_of_hash(hash, path, depth)
+        if (key = key_twice(hash))
+          refuse("#{path}[#{key.inspect}]", "is there twice; a Hash that compares by identity may have no keys that are equal")
+        end
         hash.each do |key, value|
           place = "#{path}[#{key.inspect}]"
           unless key.instance_of?(String)

@@ -32,7 +32,6 @@ module Ringspun
       def watch
         Thread.new do
           Thread.current.name = "ringspun-jobs lifeline"
-          @connection = @storage.connect
           heed
           @gone.call
           loop { beat.then { sleep(@config.beat) } }
@@ -54,6 +53,7 @@ module Ringspun
       end
 
       def beat
+        @connection ||= @storage.connect
         @storage.extend([@node], @config.lease, connection: @connection)
       rescue StandardError => error
         @log.event(:warn, "no heartbeat: #{error.message}", node: @node)

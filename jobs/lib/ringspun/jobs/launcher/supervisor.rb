@@ -161,7 +161,14 @@ module Ringspun
         Ringspun.signals(*SIGNALS, *(RELOAD if @reload)) { |name| obey(name) }
       end
 
+      # Whatever a signal leads to, the supervisor goes on: without it all its workers would drain.
       def obey(name)
+        carry_out(name)
+      rescue StandardError, ScriptError, SystemStackError => error
+        @log.event(:error, "SIG#{name} was not obeyed: #{error.message}", error: error.class.name, at: error.backtrace&.first)
+      end
+
+      def carry_out(name)
         case name
         when :TSTP then @quiet = true
         when :USR2 then @log.reopen

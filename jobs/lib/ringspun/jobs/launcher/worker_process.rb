@@ -68,8 +68,15 @@ module Ringspun
           end
         end
         Thread.new do
-          loop { (name = signals.pop(timeout: TITLE_SECONDS)) ? obey(name) : entitle }
+          loop { (name = signals.pop(timeout: TITLE_SECONDS)) ? heed(name) : entitle }
         end
+      end
+
+      # Whatever a signal leads to, the next one is obeyed: otherwise only a KILL could end this process.
+      def heed(name)
+        obey(name)
+      rescue Exception => error
+        @log.event(:error, "SIG#{name} was not obeyed: #{error.message}", error: error.class.name, at: error.backtrace&.first)
       end
 
       # What `ps` shows.
@@ -123,6 +130,8 @@ module Ringspun
           Thread.new { abandon }.join(GIVING_BACK_SECONDS)
           exit!(false)
         end
+      rescue ThreadError => error # no thread can be made, as when there are too many processes
+        @log.event(:error, "the worker may take longer to end than it should: #{error.message}", node: @node)
       end
 
       def abandon

@@ -43,7 +43,7 @@ module Ringspun
           when "TERM" then @control.stop
           when "TSTP" then @control.quiet
           when WAITS then @announcement.tell_waits
-          when /\A#{CANCEL}/o then cancel(message.delete_prefix(CANCEL))
+          else cancel(message.delete_prefix(CANCEL)) if message.start_with?(CANCEL) # it may be no valid text
           end
         end
 

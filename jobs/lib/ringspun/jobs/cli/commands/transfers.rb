@@ -18,7 +18,7 @@ module Ringspun
           places = places_of(names.first)
           @count = 0
           write_all = ->(file) { places.each { |place| export(place, file) } }
-          [nil, "-"].include?(names[1]) ? write_all.call(@output) : into(names[1], &write_all)
+          [nil, "-"].include?(names[1]) ? write_all.call(@output) && @output.flush : into(names[1], &write_all)
           @errors.puts "#{jobs(@count)} exported"
           SUCCESS
         end
