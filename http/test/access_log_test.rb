@@ -251,6 +251,20 @@ class HTTPAccessLogTest < Minitest::Test
     assert_match(/AccessLog has failed: .*no line \(RuntimeError\)/, @errors.string)
   end
 
+  def test_a_proc_whose_values_are_no_lines
+    values = [5, :x, nil, false, "a line"]
+    lines = nil
+    _, warned = capture_io do
+      lines = logged(->(_exchange) { values.shift }) do |connect|
+        client = connect.call
+        values.size.times { client.get("/") && client.answer }
+      end
+    end
+    assert_equal ["a line\n"], lines
+    assert_equal 1, warned.scan("ringspun-http: access_log: takes a String for a line, and nil for none").size
+    assert_includes warned, "has returned 5,"
+  end
+
   def test_what_is_no_log
     error = assert_raises(Ringspun::UsageError) { HTTP::AccessLog.new(:short) }
     assert_match(/there is no access log :short; there are :common, :combined, :json/, error.message)

@@ -324,7 +324,7 @@ class HTTPAnswersTest < Minitest::Test
     %i[first_byte keep_alive head body write leaving].each do |name|
       [0, "1", -1, 1i].each do |value|
         error = assert_raises(Ringspun::UsageError) { HTTP.listen(HELLO, "127.0.0.1", 0, limits: { name => value }) }
-        assert_match(/\A#{name} must be seconds above 0, or nil/, error.message)
+        assert_match(/\Alimits: #{name} must be seconds above 0, or nil/, error.message)
       end
     end
   end

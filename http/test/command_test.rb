@@ -182,7 +182,7 @@ class HTTPCommandTest < Minitest::Test
       found = Ringspun::HTTP::Command.const_get(:File).read("f", "production")
       assert_equal [2, 4, 20], [found.places.size, *found.options.values_at(:workers, :drain)]
       assert_empty found.options.keys - Ringspun::HTTP::Command.const_get(:Words).of_run
-      found.options[:access_log].close
+      found.options.values_at(:access_log, :errors).each(&:close)
     end
   end
 

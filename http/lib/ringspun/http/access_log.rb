@@ -26,8 +26,8 @@ module Ringspun
         def of(what) = what.nil? || what.is_a?(AccessLog) ? what : new(what)
       end
 
-      # @param format [Symbol, #call] `:common`, `:combined` or `:json`; or what gets an {Exchange} and returns a line, or nil for
-      #   none
+      # @param format [Symbol, #call] `:common`, `:combined` or `:json`; or what gets an {Exchange} and returns a line, or nil or
+      #   false for none; of all else the standard error is told once
       # @param to [String, #write] the path of a file, or an IO
       # @raise [UsageError] there is no such format, or the file cannot be opened
       # @since 0.1.0
@@ -48,8 +48,11 @@ module Ringspun
       # @return [nil]
       # @api private
       def ended(exchange)
-        line = @lines.call(exchange)
-        @file.write(line.end_with?("\n") ? line : "#{line}\n") if line.is_a?(String)
+        case line = @lines.call(exchange)
+        when String then @file.write(line.end_with?("\n") ? line : "#{line}\n")
+        when nil, false then nil
+        else refuse(line)
+        end
         nil
       end
 
@@ -76,6 +79,14 @@ module Ringspun
       def close = @file.close
 
       private
+
+      def refuse(line)
+        return if @told
+
+        @told = true
+        Warnings.tell("ringspun-http: access_log: takes a String for a line, and nil for none; what makes its lines has " \
+                      "returned #{line.inspect}, which is told once")
+      end
 
       def lines_of(format)
         kind = FORMATS[format.to_sym] if format.respond_to?(:to_sym)

@@ -25,8 +25,10 @@ module Ringspun
       # @return [Hash{Symbol => Numeric, nil}] all of them
       # @raise [UsageError]
       def of(given)
-        unknown = given.keys - USUAL.keys
-        raise UsageError, "there is no limit #{unknown.first}#{Suggestion.for(unknown.first, USUAL.keys)}" if unknown.any?
+        raise UsageError, "limits: takes a Hash, as { head: 5, body_max: 10_000 }, got #{given.inspect}" unless given.is_a?(Hash)
+
+        name, = unknown = (given.keys - USUAL.keys).map(&:to_s)
+        raise UsageError, "limits: there is no limit #{name}#{Suggestion.for(name, USUAL.keys)}" unless unknown.empty?
 
         USUAL.merge(given).to_h { |name, value| [name, checked(name, value)] }.freeze
       end
@@ -59,12 +61,12 @@ module Ringspun
         Seconds.positive(value) or raise UsageError, "#{name} must be seconds above 0, or #{none}, got #{value.inspect}"
       end
 
-      def checked(name, value) = SECONDS.include?(name) ? seconds(name, value) : count(name, value)
+      def checked(name, value) = SECONDS.include?(name) ? seconds("limits: #{name}", value) : count(name, value)
 
       def count(name, value)
         return value if value.is_a?(Integer) && value.between?(name == :body_rate ? 0 : 1, MOST.fetch(name))
 
-        raise UsageError, "#{name} must be an Integer from 1 to #{MOST.fetch(name)}, got #{value.inspect}"
+        raise UsageError, "limits: #{name} must be an Integer from 1 to #{MOST.fetch(name)}, got #{value.inspect}"
       end
     end
     private_constant :Limits

@@ -15,6 +15,7 @@ module Ringspun
 
       # @param errors [#puts] see {HTTP.listen}, as all of these
       # @param options [Hash] those of {Service#initialize}
+      # @raise [UsageError]
       def initialize(errors:, limits:, access_log: nil, metrics: nil, tracing: nil, proxy_protocol: nil, **options)
         @errors = errors
         @telling = Telling.new(errors)
@@ -23,7 +24,7 @@ module Ringspun
         check(**options)
         @log = AccessLog.of(access_log)
         take_metrics(metrics)
-        @tracing = tracing
+        @tracing = truth(:tracing, tracing)
         @proxy = ProxyProtocol.of(proxy_protocol, @telling, seconds: Limits.of(limits)[:head] || Limits::USUAL[:head])
       end
 
@@ -64,9 +65,16 @@ module Ringspun
       private
 
       # Said here, and not by each worker again.
-      def check(request_timeout: nil, max_requests: nil, **)
+      def check(request_timeout: nil, max_requests: nil, early_hints: false)
         Deadlines.new(request_timeout)
         Limits.requests(max_requests)
+        truth(:early_hints, early_hints)
+      end
+
+      def truth(name, value)
+        return value if [true, false, nil].include?(value)
+
+        raise UsageError, "#{name}: is true or false, got #{value.inspect}"
       end
 
       # A path in front of the program, places of their own, or what a program has made itself.
@@ -77,7 +85,7 @@ module Ringspun
         @metrics = Metrics.new
         return @path = what if what.is_a?(String) && what.match?(%r{\A/[^:]*\z})
 
-        @metrics_places = Places.of({ ringspun_metrics: what })
+        @metrics_places = Places.of({ ringspun_metrics: what }, word: "metrics")
       end
     end
     private_constant :Serving

@@ -9,7 +9,10 @@ module Ringspun
     # @api private
     class Telling
       # @param errors [#puts]
+      # @raise [UsageError] that takes no lines
       def initialize(errors)
+        raise UsageError, "errors: must have puts, as an IO has it, got #{errors.inspect}" unless errors.respond_to?(:puts)
+
         @errors = errors
       end
 

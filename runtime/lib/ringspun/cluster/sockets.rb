@@ -11,6 +11,9 @@ module Ringspun
     #
     # @api private
     class Sockets
+      BACKLOG_MAX = (2**31) - 1 # of listen(2), where the kernel has a lower one of its own
+      private_constant :BACKLOG_MAX
+
       # @return [Hash{Object => Addrinfo}]
       attr_reader :addresses
 
@@ -27,8 +30,8 @@ module Ringspun
         @files = []
         @sockets = {}
         @taken = []
-        unless backlog.is_a?(Integer) && backlog.positive?
-          raise UsageError, "backlog: must be a positive number of connections, got #{backlog.inspect}"
+        unless backlog.is_a?(Integer) && backlog.between?(1, BACKLOG_MAX)
+          raise UsageError, "backlog: must be a positive number of connections, up to #{BACKLOG_MAX}, got #{backlog.inspect}"
         end
 
         places_of(listen).each { |name, place| @sockets[name] = listen_at(place) }

@@ -18,9 +18,9 @@ module Ringspun
 
         # Evaluates a text where constants are those of a program, and `File` is Ruby's.
         AT_TOP = TOPLEVEL_BINDING.eval("proc { |*given| given.shift.instance_eval(*given) }")
-        # They say the same, for errors.
-        LISTENS = %i[listen bind port].freeze
-        private_constant :AT_TOP, :LISTENS
+        # What errors call words that say the same.
+        SAME = { bind: :listen, port: :listen, rackup: :app }.freeze
+        private_constant :AT_TOP, :SAME
 
         # What a file has said: options for {HTTP.run}; the words :app, :environment, :directory and :preload; places, see
         # {Places}; and where each word stands.
@@ -76,27 +76,50 @@ module Ringspun
         def say_listen(*place, **tls)
           note(:tls) if tls.any?
           place = place.first if place.size == 1
+          Places.check(place)
           @said.places.concat(tls.empty? ? [place] : Places.of(place, tls:).values)
         end
         alias say_bind say_listen
 
         def say_port(port, host = "0.0.0.0")
+          wrong("port takes a number, and a host that is a String, got #{host.inspect}") unless host.is_a?(String)
           @said.places << [host, Spoken.port(port.to_s, "port")]
         end
 
         # The path of a config.ru, or a program for Rack.
-        def say_app(path = nil, &block)
-          @said.others[:app] = path || block&.call || wrong("app needs a path, a program, or a block that gives one")
+        def say_app(app = nil, &block)
+          wrong("app takes a path, a program, or a block that gives one, got two of these") if app && block
+          app = block.call if block
+          fits = path?(app) || app.respond_to?(:call)
+          wrong("app needs a path, a program, or a block that gives one, got #{app.inspect}") unless fits
+          @said.others[:app] = app
         end
         alias say_rackup say_app
 
-        def say_access_log(format = :combined, to: $stdout)
-          @said.options[:access_log] = format && AccessLog.new(format, to:)
+        def say_access_log(*format, to: $stdout, &block)
+          format << block if block
+          wrong("access_log takes one value, got #{format.size}") if format.size > 1
+          format = format.empty? ? :combined : format.first
+          @said.options[:access_log] = format.nil? ? nil : AccessLog.new(format, to:)
         end
 
-        %i[environment directory preload].each do |word|
-          define_method(:"say_#{word}") { |value = true| @said.others[word] = value }
+        def say_environment(name)
+          fits = name.nil? || (name.respond_to?(:to_sym) && !name.to_s.match?(/\A\z|\0/))
+          wrong("environment takes a name, such as \"production\", got #{name.inspect}") unless fits
+          @said.others[:environment] = name
         end
+
+        def say_directory(path)
+          wrong("directory takes a path, got #{path.inspect}") unless path.nil? || path?(path)
+          @said.others[:directory] = path
+        end
+
+        def say_preload(value = true)
+          wrong("preload: is true or false, got #{value.inspect}") unless [true, false, nil].include?(value)
+          @said.others[:preload] = value
+        end
+
+        def path?(value) = value.is_a?(String) && !value.include?("\0")
 
         def evaluate
           AT_TOP.call(DSL.new(method(:hear)), text, @path)
@@ -119,18 +142,39 @@ module Ringspun
         # A word of files, or an option of {HTTP.run}.
         def hear(name, values, named, block)
           unknown(name) unless Words.of_files.include?(name)
-          note(LISTENS.include?(name) ? :listen : name)
-          return __send__(:"say_#{name}", *values, **named, &block) if respond_to?(:"say_#{name}", true)
+          note(SAME.fetch(name, name))
+          return say(name, method(:"say_#{name}"), values, named, block) if respond_to?(:"say_#{name}", true)
 
-          @said.options[name] = value_of(name, values, named, block)
+          value = value_of(Words::ALL[name], values, named, block)
+          Limits.of(value) if name == :limits # here its own line is known, and there may be several
+          @said = @said.with(options: Spoken.merged(@said.options, { name => value }))
         end
 
-        def value_of(name, values, named, block)
-          return named if values.empty? && named.any?
-          return block if values.empty? && block
-          return values if name == :proxy_protocol
+        # What Ruby says of a call that does not fit has not the name of the word.
+        def say(name, method, values, named, block)
+          takes = method.parameters.group_by(&:first).transform_values { |all| all.map(&:last) }
+          least = takes.fetch(:req, []).size
+          most = least + takes.fetch(:opt, []).size unless takes[:rest]
+          unknown = takes[:keyrest] ? [] : named.keys - takes.fetch(:key, [])
+          wrong("#{name} takes no block") if block && !takes[:block]
+          wrong("#{name} takes no #{unknown.first.inspect}") if unknown.any?
+          count = least == most ? "one value" : "#{least} to #{most} values"
+          wrong("#{name} takes #{count}, got #{values.size}") unless (least..most).cover?(values.size)
+          method.call(*values, **named, &block)
+        end
 
-          values.size == 1 && named.empty? ? values.first : wrong("#{name} takes one value, got #{values.size}")
+        def value_of(word, values, named, block)
+          given = values + [named].reject(&:empty?) + [block].compact
+          return true if given.empty? && word.switch?
+          return values if word.name == :proxy_protocol && values.any? && given == values
+
+          wrong("#{word.name} takes one value, got #{given.size}") unless given.size == 1
+          word.stream? ? stream(given.first, word.name) : given.first
+        end
+
+        # The file of a path is opened as for a flag.
+        def stream(value, name)
+          value.nil? || value.is_a?(String) ? Texts.stream(value || "none", name) : value
         end
 
         def unknown(name)

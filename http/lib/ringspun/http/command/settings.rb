@@ -39,15 +39,17 @@ module Ringspun
         def initialize(arguments, environment)
           @environment = environment
           @said = arguments.said
-          Dir.chdir(arguments.directory) if arguments.directory
+          go(arguments.directory) if arguments.directory
           environment["RACK_ENV"] = arguments.environment || environment["RACK_ENV"] || environment["RAILS_ENV"] || "development"
           @file = File.read(arguments.file, environment["RACK_ENV"])
           obey(@file.others, arguments)
           @options = Spoken.merged({ workers: }, @file.options, arguments.options).update(listen: listen(arguments))
           @app = arguments.app || @file.others[:app] || USUAL_APP
-          check_app
-        rescue Errno::ENOENT, Errno::ENOTDIR => error
-          raise UsageError, error.message
+          check_app(arguments.app || !@file.others[:app] ? "" : "app: ")
+        rescue UsageError => error
+          raise unless @file
+
+          raise UsageError, located(error.message)
         end
 
         # @return [Boolean] whether the program is loaded once, before there are workers
@@ -62,9 +64,15 @@ module Ringspun
         private
 
         def obey(others, arguments)
-          Dir.chdir(others[:directory]) if others[:directory] && !arguments.directory
+          go(others[:directory]) if others[:directory] && !arguments.directory
           @environment["RACK_ENV"] = others[:environment].to_s if others[:environment] && !arguments.environment
           @preload = arguments.preload || others[:preload]
+        end
+
+        def go(folder)
+          Dir.chdir(folder)
+        rescue SystemCallError => error
+          raise UsageError, "directory: #{error.message}"
         end
 
         def workers = Settings.workers(@environment["WEB_CONCURRENCY"])
@@ -77,13 +85,13 @@ module Ringspun
           [@environment["PORT"].to_s.empty? ? USUAL_PLACE : ["0.0.0.0", Spoken.port(@environment["PORT"], "PORT")]]
         end
 
-        def check_app
+        def check_app(word)
           return unless @app.is_a?(String)
 
           @app = ::File.expand_path(@app)
           return refuse_options if ::File.file?(@app)
 
-          raise UsageError, "there is no #{@app}; name the program for Rack, as in: ringspun-http my/config.ru"
+          raise UsageError, "#{word}there is no #{@app}; name the program for Rack, as in: ringspun-http my/config.ru"
         end
 
         # Rack has read such lines up to its version 2.

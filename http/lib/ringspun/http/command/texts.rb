@@ -75,7 +75,7 @@ module Ringspun
           when "stderr" then $stderr
           else ::File.open(text, "a").tap { |file| file.sync = true }
           end
-        rescue SystemCallError => error
+        rescue SystemCallError, ArgumentError => error # a path with a zero byte
           raise UsageError, "#{name}: #{text} cannot be opened: #{error.message}"
         end
       end

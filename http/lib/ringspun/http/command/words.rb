@@ -32,6 +32,8 @@ module Ringspun
           def of_run? = !NOT_OF_RUN.include?(name)
           def rackup? = whose == :all && takes != false
           def flag? = whose != :file && takes != false
+          def switch? = takes.nil?
+          def stream? = text == :stream
         end
 
         class << self
