@@ -141,6 +141,7 @@ class HTTPCommandStartTest < Minitest::Test
         command.signal(:INT)
         assert_equal 1, command.wait
         assert_match(/^ringspun-http: not a clean end: a second signal has cut what was left$/, command.text)
+        assert_match(/event=drained .*connections_cut=[1-9].*event=ended clean=false$/m, command.text) # and those that asked
       end
     end
   end

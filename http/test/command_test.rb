@@ -273,7 +273,22 @@ class HTTPCommandTest < Minitest::Test
           command.await(%r{ "GET /long">: (waits for Machine#schedule|running)$}) if workers.zero? # it may not wait yet
           command.signal(:TERM)
           command.await(%r{"GET /long HTTP/1\.1" - - \d+\.\d{6} cancelled$})
-          assert_equal 0, command.wait
+          assert_equal 1, command.wait
+          assert_match(/event=drained .*connections_cut=1 block_cut=false$.*event=ended clean=false$/m, command.text)
+        end
+      end
+    end
+  end
+
+  # They wait for nothing, and whoever restarts a server is not to hear of them.
+  def test_connections_without_a_request_are_not_cut
+    [0, 1].each do |workers|
+      HTTPCommand.run("-b", "tcp://127.0.0.1:0", "-w", workers.to_s, "--drain", "0", files: { "config.ru" => RU }) do |command|
+        TCPSocket.open("127.0.0.1", command.port) do |socket|
+          socket.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+          nil until socket.gets.start_with?("development")
+          assert_equal 0, command.finish
+          assert_match(/event=drained .*connections_cut=0 block_cut=false$.*event=ended clean=true$/m, command.text)
         end
       end
     end

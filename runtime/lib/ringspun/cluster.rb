@@ -56,8 +56,8 @@ module Ringspun
       # @param logger [IO, Logger, nil] gets a line for each event; nil: no log
       # @yieldparam worker [Worker]
       # @return [nil] when all workers have drained
-      # @raise [ClusterError] when workers had to be killed, failed while they ended, or never became ready; without workers: when
-      #   a second signal has cut what was left
+      # @raise [ClusterError] when workers had to be killed, failed while they ended, had to cut what was left after `drain`, or
+      #   never became ready; without workers: when the end of `drain` or a second signal has cut what was left
       # @raise [UsageError, SystemCallError, SocketError]
       # @since 0.1.0
       def run(workers: :cores, listen: nil, backlog: 1024, mode: nil, drain: 30, grace: 5, boot: 60, heartbeat: 60, settle: 10,

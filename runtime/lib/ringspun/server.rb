@@ -184,7 +184,8 @@ module Ringspun
     # @param on_error [#call, nil] called with the error and the stream; nil: the `on_error:` of the run or the machine, else a
     #   warning
     # @param on_stop [#call, nil] called once, when it stops listening and before it waits for its connections; a number that it
-    #   returns is that of the seconds which connections without a strand still have for their next byte
+    #   returns is that of the seconds which connections without a strand still have for their next byte. If it has a method
+    #   `waiting`, that returns a Hash whose keys are the streams that wait for their next bytes
     # @param stream_options those of {Stream#initialize}
     # @api private
     def initialize(listener, max_connections: 10_000, first_byte: 30, tls: nil, on_error: nil, on_stop: nil, **stream_options,
@@ -205,6 +206,7 @@ module Ringspun
       @idle = IdleConnections.new(@machine, @change, method(:close)) { |idle| begin_strand(idle.stream, idle) }
       @pause = PAUSES.begin
       @stopping = false
+      @cut = 0
       @strand = @machine.spin { serve }
       begin_serving
       begun = true
@@ -264,6 +266,21 @@ module Ringspun
       nil
     end
 
+    # Connections at work, which would be cut now. Those that wait for their next bytes, with a strand or without, lose nothing. A
+    # handler of a signal may call it.
+    #
+    # @param connections [Hash{Strand => Stream}]
+    # @return [Integer]
+    # @api private
+    def busy(connections = @strands)
+      waiting = @on_stop.respond_to?(:waiting) ? @on_stop.waiting : {}
+      connections.count { |_, stream| !waiting.key?(stream) }
+    end
+
+    # @return [Integer] connections at work that {#stop} has cancelled
+    # @api private
+    attr_reader :cut
+
     # Waits until it has stopped.
     #
     # May switch strands.
@@ -312,6 +329,7 @@ module Ringspun
 
     # One that was to have a strand may have got it meanwhile.
     def cancel_all
+      @cut += busy(@strands.except(@machine.running))
       rest = cancel_strands
       (rest.size + @idle.drop_all).tap { join(rest.merge(cancel_strands)) }
     end

@@ -42,7 +42,34 @@ class ClusterAloneTest < ClusterCase
       program.wait_for(/^told$/)
       refute_predicate program.stop(:INT), :success?
     end
+    assert_match(/event=drained .*connections_cut=1 /, program.text)
     assert_match(/^cut$.*event=ended clean=false.*a second signal has cut what was left \(Ringspun::ClusterE/m, program.text)
+  end
+
+  def test_the_end_of_the_drain_cuts_what_is_left
+    program = start(<<~RUBY)
+      cluster(workers: 0, drain: 0) { |worker| worker.serve(first_byte: nil) { |stream| stream.write_line("begun") && stream.read(1) } }
+    RUBY
+    TCPSocket.open("127.0.0.1", program.port) do |socket|
+      assert_equal "begun\n", socket.gets
+      assert_equal 1, program.stop.exitstatus
+    end
+    assert_match(/connections_cut=1 .*event=ended clean=false.*: what was left after drain: was cut \(Ringspun:/m, program.text)
+  end
+
+  def test_the_second_signal_cuts_the_block
+    program = start(<<~RUBY)
+      cluster(workers: 0, drain: nil) do |worker|
+        worker.wait
+        say "told"
+        Ringspun::Machine.current.sleep
+      end
+    RUBY
+    program.wait_for(/event=starting/)
+    program.kill(:INT)
+    program.wait_for(/^told$/)
+    assert_equal 1, program.stop(:INT).exitstatus
+    assert_match(/connections_cut=0 block_cut=true.*event=ended clean=false/m, program.text)
   end
 
   def test_an_error_of_the_block_is_raised

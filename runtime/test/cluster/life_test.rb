@@ -133,10 +133,50 @@ class ClusterLifeTest < ClusterCase
     client = connect(program)
     client.puts("one")
     assert_equal "begun\n", client.gets
-    assert_clean_end(program)
+    assert_equal 1, program.stop.exitstatus
     assert_nil client.gets
     client.close
     assert_match(/event=drained .*connections_cut=1 block_cut=false/, program.text)
+    assert_match(/event=gone .*status=0/, program.text)
+    assert_match(/event=ended clean=false.*not a clean end: 1 worker\(s\) cut what was left \(Ringspun:/m, program.text)
+  end
+
+  def test_a_block_that_does_not_end_is_cancelled
+    program = start("cluster(workers: 1, listen: nil, drain: 0.05) { Ringspun::Machine.current.sleep }")
+    program.ready
+    assert_equal 1, program.stop.exitstatus
+    assert_match(/event=drained .*connections_cut=0 block_cut=true.*event=ended clean=false/m, program.text)
+  end
+
+  # Nobody has asked the cluster to end then.
+  def test_what_was_cut_before_the_end_says_nothing_of_the_end
+    program = start(SLOW.sub("drain: 60", "drain: 0"))
+    client = connect(program)
+    client.puts("one")
+    assert_equal "begun\n", client.gets
+    program.kill(:TERM, program.ready.first)
+    program.wait_for(/event=drained .*connections_cut=1/)
+    program.wait_for(/event=gone/)
+    program.ready(2)
+    assert_clean_end(program)
+  ensure
+    client&.close
+  end
+
+  # It waits for connections, and sees that they are gone when they were cut.
+  def test_a_block_that_waits_for_its_servers
+    program = start(<<~RUBY)
+      cluster(workers: 1, drain: 0) do |worker|
+        worker.serve(first_byte: nil) { |stream| stream.write_line("begun") && stream.read(1) }.wait
+        Ringspun::Machine.current.sleep(0.001)
+      end
+    RUBY
+    client = connect(program)
+    assert_equal "begun\n", client.gets
+    assert_equal 1, program.stop.exitstatus
+    assert_match(/event=drained .*connections_cut=1 block_cut=false/, program.text)
+  ensure
+    client&.close
   end
 
   STUBBORN = <<~RUBY

@@ -69,6 +69,11 @@ module Ringspun
         @grace
       end
 
+      # See {Server#busy}. A handler of a signal may call it.
+      #
+      # @return [Hash{Stream => Connection}] those without a request
+      def waiting = @connections.select { |connection, _| connection.idle? }.invert.compare_by_identity
+
       # @param io [IO] a program has it, and closes it
       def lend(io) = @lent[io] = true
 

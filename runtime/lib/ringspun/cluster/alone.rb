@@ -5,7 +5,7 @@ require_relative "worker"
 module Ringspun
   module Cluster
     # The only worker of a cluster without workers: this process, which has no parent to look after it. It drains at the first
-    # signal to end, and at the second one cancels what is left.
+    # signal to end, and at the second one cancels what is left. What that cuts is counted before: for the drain it has ended.
     #
     # @api private
     class Alone < Worker
@@ -25,8 +25,9 @@ module Ringspun
           log_start
           serve_until_end(&block)
         end
-        @settings.log.info(:ended, clean: !@killed)
+        @settings.log.info(:ended, clean: !(@killed || @cut))
         raise ClusterError, "not a clean end: a second signal has cut what was left" if @killed
+        raise ClusterError, "not a clean end: what was left after drain: was cut" if @cut
       end
 
       private
@@ -60,9 +61,11 @@ module Ringspun
       end
 
       def cut
-        @killed = true
+        @killed ||= { connections_cut: @servers.sum(&:busy), block_cut: !@block_ended }
         @run.cancel
       end
+
+      def drained(**cut) = super(**@killed || cut)
 
       def report(_byte) = nil
     end

@@ -190,8 +190,14 @@ module Ringspun
           slot.process = nil
           @stopping ? log_end_of(process) : replace(slot, process)
         end
-        @bad_ends[process.reason ? "had to be killed" : "failed at the end"] += 1 if @stopping && !process.success?
+        count_bad(process) if @stopping
         call_hook(:on_worker_end, process.index, process.pid, process.exit_status)
+      end
+
+      def count_bad(process)
+        if !process.success? then @bad_ends[process.reason ? "had to be killed" : "failed at the end"] += 1
+        elsif process.cut? then @bad_ends["cut what was left"] += 1
+        end
       end
 
       def bury_successor(slot, process)

@@ -6,7 +6,9 @@ module Ringspun
     class Worker
       # The longest time between two beats.
       BEAT_SECONDS = 5
-      private_constant :BEAT_SECONDS
+      # The time in which a block that waits for its servers ends, when the drain has cut their connections.
+      BLOCK_SECONDS = 1
+      private_constant :BEAT_SECONDS, :BLOCK_SECONDS
 
       # @return [Integer] from 0; a worker's successor gets the same index
       # @since 0.1.0
@@ -29,7 +31,7 @@ module Ringspun
         @control, @status = pipes
         @pid = Process.pid
         @servers = []
-        @ready = @stopping = @block_ended = false
+        @ready = @stopping = @block_ended = @cut = false
       end
 
       # Accepts connections on a socket that the workers share, and runs the block for each, as {Ringspun.listen_tcp} does. Each
@@ -196,19 +198,20 @@ module Ringspun
       def drain
         @change.broadcast
         @ends = @settings.drain && (now + @settings.drain)
-        cut = stop_servers
+        @machine.scope { |scope| @servers.each { |server| scope.spin { server.stop(within: left) } } }
+        @ends = [@ends, now + BLOCK_SECONDS].max if @ends && @servers.any?
         @change.wait(timeout: left) until @block_ended
       rescue TimeoutError
         cut_block = true
       ensure
-        @settings.log.info(:drained, worker: @index, pid: @pid, connections_cut: cut, block_cut: cut_block || false)
+        drained(connections_cut: @servers.sum(&:cut), block_cut: cut_block || false)
         @run.cancel
       end
 
-      def stop_servers
-        cut = 0
-        @machine.scope { |scope| @servers.each { |server| scope.spin { cut += server.stop(within: left) } } }
-        cut
+      def drained(connections_cut:, block_cut:)
+        @settings.log.info(:drained, worker: @index, pid: @pid, connections_cut:, block_cut:)
+        @cut = block_cut || connections_cut.positive?
+        report(WorkerProcess::CUT) if @cut
       end
 
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)

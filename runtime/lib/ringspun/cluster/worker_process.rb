@@ -5,7 +5,7 @@ module Ringspun
     # A worker as its parent sees it: a process and two pipes.
     #
     # The parent writes a byte into `control` to have the worker drain; the end of that pipe tells the worker that the parent has
-    # died. The worker writes a byte into `status` when it is ready, for each beat, and when it drains.
+    # died. The worker writes a byte into `status` when it is ready, for each beat, when it drains, and when that cut something.
     #
     # A child that has ended keeps its pid until it is waited for (wait(2)), so the parent may signal it by its pid.
     #
@@ -14,6 +14,7 @@ module Ringspun
       READY = "r"
       BEAT = "b"
       DRAINING = "d"
+      CUT = "c"
 
       # The time that a hung worker has, after the ABRT, to write its backtrace.
       ABORT_SECONDS = 2
@@ -49,6 +50,7 @@ module Ringspun
       def index = @slot.index
       def ready? = @ready
       def leaving? = @leaving
+      def cut? = @cut
       def success? = @exit_status.nil? || @exit_status.success?
       def age(now) = now - @born
 
@@ -63,6 +65,7 @@ module Ringspun
 
         @heard = now
         @ready ||= said.include?(READY)
+        @cut ||= said.include?(CUT)
         expect_end(now) if said.include?(DRAINING)
         true
       end

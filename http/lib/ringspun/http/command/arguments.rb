@@ -33,8 +33,8 @@ module Ringspun
             USR1        the file of the access log is opened anew, as it is within a second when it was moved away
             TTIN        prints what every strand serves, and waits for; to a worker
 
-          Exit status: 0 when it was told to end and has; 1 when something had to be cut, or a place cannot be had; 64 when an
-          option or the configuration is wrong.
+          Exit status: 0 when it was told to end and has; 1 when it had to cut a request for that, or a place cannot be had; 64 when
+          an option or the configuration is wrong.
         TEXT
 
         # The groups of {Words::TABLE} that flags say, by their headings.
