@@ -242,6 +242,26 @@ class HTTPCommandTest < Minitest::Test
     end
   end
 
+  # They are those of the process that has loaded the program.
+  def test_what_a_program_leaves_behind
+    ru = <<~'RUBY'
+      require "tempfile"
+      at_exit { $stderr.write("at_exit #{Process.pid}\n") }
+      run ->(_env) { [200, {}, [Process.pid.to_s, ($kept ||= Tempfile.new("kept", "tmp")) && ""]] }
+    RUBY
+    file = "after_fork { |_| at_exit { $stderr.write(\"worker's \#{Process.pid}\\n\") } }"
+    [[], ["--preload"]].each do |preload|
+      files = { "config.ru" => ru, "config/ringspun_http.rb" => file, "tmp/here" => "" }
+      HTTPCommand.run("-b", "tcp://127.0.0.1:0", "-w", "1", *preload, files:) do |command|
+        worker = command.get("/")
+        assert_equal 0, command.finish
+        assert_equal [preload.any? ? command.pid.to_s : worker], command.text.scan(/^at_exit (\d+)$/).flatten
+        assert_equal [worker], command.text.scan(/^worker's (\d+)$/).flatten
+        assert_equal ["here"], Dir.children(command.path("tmp"))
+      end
+    end
+  end
+
   # In place of Rails.
   def test_a_rails_application_finds_what_it_needs
     files = { "config/application.rb" => "# Rails::Application",

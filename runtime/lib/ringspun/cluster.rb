@@ -31,7 +31,8 @@ module Ringspun
       # exception of the block ends that worker. Every worker that ends is replaced: at once if it was ready and has lived for
       # `settle` seconds, else after a pause that doubles each time.
       #
-      # Only on the main thread, and outside of {Ringspun.run}. A worker runs none of the program's `at_exit` blocks.
+      # Only on the main thread, and outside of {Ringspun.run}. A worker that ends runs the `at_exit` blocks that were registered
+      # in it, and removes the Tempfiles that it has made; blocks that the parent has registered before are the parent's.
       #
       # @param workers [Integer, Symbol] number of workers; :cores: one for each processor; 0: nothing is forked, and the block
       #   runs in this process, without a parent: it drains at HUP as well, its errors are raised from here, and `grace`, `boot`,
@@ -99,6 +100,6 @@ module Ringspun
       end
     end
 
-    private_constant :Alone, :Log, :Settings, :Slot, :Sockets, :Supervisor, :Terminal, :Traps, :WorkerProcess
+    private_constant :Alone, :ChildExit, :Log, :Settings, :Slot, :Sockets, :Supervisor, :Terminal, :Traps, :WorkerProcess
   end
 end

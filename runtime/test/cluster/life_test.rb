@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "cluster_case"
+require "tmpdir"
 
 # Ringspun::Cluster from its start to its end.
 class ClusterLifeTest < ClusterCase
@@ -347,14 +348,81 @@ class ClusterLifeTest < ClusterCase
     assert_equal 1, program.text.lines.grep(/^\d+$/).uniq.size
   end
 
-  def test_at_exit_is_the_parents
+  # Each process runs what was registered in it, the last first.
+  def test_at_exit
     program = start(<<~RUBY)
-      at_exit { say "at exit" }
-      cluster
+      at_exit { say "parent's \#{$$ == $parent}" }
+      trap("EXIT") { say "trap of the parent" }
+      $parent = $$
+      cluster(workers: 1, after_fork: ->(_) { at_exit { say "worker's \#{$!&.status} \#{Ringspun.run { 5 }}" } }) do |worker|
+        trap("EXIT") { say "trap of the worker" }
+        worker.serve { |stream| answer(stream, worker) }
+      end
     RUBY
-    program.ready(2)
+    program.ready
     assert_clean_end(program)
-    assert_equal 1, program.count(/^at exit$/)
+    assert_equal ["trap of the worker\n", "worker's 0 5\n", "parent's true\n", "trap of the parent\n"].sort,
+                 program.text.lines.grep(/^(parent|worker|trap)/).sort
+    assert_match(/event=gone .*status=0/, program.text)
+  end
+
+  def test_at_exit_of_a_worker_that_fails_or_exits
+    program = start(<<~RUBY)
+      at_exit { say "parent's" }
+      cluster(workers: 3, listen: nil, settle: 0, backoff: 60..60) do |worker|
+        next worker.wait if worker.restarts > 0
+        at_exit { worker.index == 1 ? raise("at exit") : exit(7) } if worker.index > 0
+        at_exit { say "\#{worker.index} \#{$!.inspect}" }
+        worker.index == 0 ? raise("broken") : exit(5)
+      end
+    RUBY
+    program.wait_for(/event=gone/, count: 3)
+    assert_equal %w[1 1 7], program.text.scan(/event=gone .*status=(\d)/).flatten.sort
+    assert_equal([0, 1, 2].map { |index| "#{index} #<SystemExit: exit>\n" }, program.text.lines.grep(/^\d/).sort)
+    program.stop
+    assert_equal [1, 1], [program.count(/^parent's$/), program.count(/at exit \(RuntimeError\)/)]
+  end
+
+  # What a worker has made it takes along, and nothing of the parent's.
+  def test_files_of_a_worker
+    Dir.mktmpdir do |folder|
+      program = start(<<~RUBY)
+        require "tempfile"
+        kept = Tempfile.new("parent", #{folder.inspect})
+        shared = File.open("#{folder}/shared", "w")
+        shared.write("once")
+        cluster(workers: 2) do |worker|
+          $mine = Tempfile.new("worker", #{folder.inspect})
+          $file = File.open("#{folder}/\#{worker.index}", "w")
+          $file.write("written")
+          $mine.write("x")
+          worker.serve { |stream| answer(stream, worker) }
+        end
+        say "kept \#{File.exist?(kept.path)}"
+      RUBY
+      program.ready(2)
+      assert_clean_end(program)
+      assert_equal 1, program.count(/^kept true$/)
+      assert_equal %w[0 1 shared], Dir.children(folder).sort
+      assert_equal(%w[written written once], %w[0 1 shared].map { |name| File.read("#{folder}/#{name}") })
+    end
+  end
+
+  # It inherits all blocks, as a fork does anywhere.
+  def test_at_exit_of_a_process_that_a_worker_has_forked
+    program = start(<<~RUBY)
+      at_exit { say "parent's \#{$$}" }
+      cluster(workers: 1, listen: nil) do |worker|
+        at_exit { say "worker's \#{$$}" }
+        Process.wait(child = fork {})
+        say "child \#{child}"
+        worker.wait
+      end
+    RUBY
+    child = program.wait_for(/^child (\d+)$/).first[1]
+    assert_clean_end(program)
+    assert_equal [1, 1], [program.count(/^worker's #{child}$/), program.count(/^parent's #{child}$/)]
+    assert_equal [2, 2], [program.count(/^worker's/), program.count(/^parent's/)]
   end
 
   # It has the worker's handlers, but is none.

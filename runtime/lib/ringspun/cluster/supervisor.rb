@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "child_exit"
 require_relative "slot"
 require_relative "traps"
 
@@ -127,15 +128,17 @@ module Ringspun
         nil
       end
 
-      # Runs in the child. exit! keeps it from ever going on with the parent's code, even after an exception.
+      # Runs in the child. exit keeps it from ever going on with the parent's code, even after an exception: nothing is around the
+      # block of a fork.
       def become_worker(slot, *pipes)
+        ChildExit.take_over
         processes.each(&:close)
         signals = @traps.end_in_child
         worker = Worker.new(slot.index, slot.starts - 1, @settings, @sockets, pipes)
         status = worker.__send__(:work, signals, &@block)
       ensure
         [$stdout, $stderr].each { |io| io.flush rescue nil }
-        exit!(status || 1)
+        exit(status || 1)
       end
 
       def begin_reload

@@ -107,7 +107,9 @@ module Ringspun
         FROM_PUMA = {
           threads: "there are none: each connection has a strand of its own; max_connections bounds how many there are",
           preload_app!: "say preload true", on_worker_boot: "say after_fork { |worker| ... }",
-          before_worker_boot: "say after_fork { |worker| ... }", worker_timeout: "say heartbeat SECONDS",
+          before_worker_boot: "say after_fork { |worker| ... }",
+          on_worker_shutdown: "say after_fork { at_exit { ... } }", before_worker_shutdown: "say after_fork { at_exit { ... } }",
+          worker_timeout: "say heartbeat SECONDS",
           worker_boot_timeout: "say boot SECONDS", worker_shutdown_timeout: "say drain SECONDS",
           force_shutdown_after: "say drain SECONDS", persistent_timeout: "say limits keep_alive: SECONDS",
           first_data_timeout: "say limits first_byte: SECONDS, head: SECONDS",
