@@ -253,4 +253,26 @@ class HTTPFailingProgramsTest < Minitest::Test
     assert_predicate kept, :closed?
     assert_match(/no \(RuntimeError\)/, @errors.string)
   end
+
+  # The server would read what the client still sends, and another strand waits for that.
+  def test_a_strand_that_goes_on_reading_the_body_behind_the_answer
+    fates = Thread::Queue.new
+    app = lambda do |env|
+      Ringspun::Machine.current.__send__(:spin_beside) do # as of a library that serves several requests
+        fates << env["rack.input"].read(40_000)
+      rescue StandardError => error
+        fates << error.class
+      end
+      Ringspun::Machine.current.yield
+      [200, { "content-type" => "text/plain" }, ["answer"]]
+    end
+    serving(app, lint: false) do |connect|
+      client = connect.call
+      client.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 200000\r\n\r\n#{"x" * 10}")
+      assert_equal [200, "answer"], client.answer.then { |answer| [answer.status, answer.body] }
+      client.close
+      refute_nil fates.pop
+    end
+    assert_empty @errors.string
+  end
 end

@@ -238,8 +238,8 @@ module Ringspun
       def linger(stream)
         stream.close_write(timeout: LINGER_SECONDS)
         Machine.current.timeout(LINGER_SECONDS) { nil while stream.read_partial(DROPPED_BYTES) }
-      rescue TimeoutError, ClosedError, SystemCallError
-        nil # it has gone, or takes too long
+      rescue TimeoutError, ClosedError, SystemCallError, UsageError
+        nil # it has gone, or takes too long, or a strand of the program reads the body still
       end
 
       def input(connection, left)
