@@ -25,6 +25,7 @@ module Ringspun
       def initialize
         @calls = []
         @over = false
+        @pid = Process.pid
       end
 
       # @return [Boolean]
@@ -33,7 +34,7 @@ module Ringspun
       # Ends a call.
       def leave
         @calls.pop
-        @left&.push(true)
+        @wake&.call
       end
 
       # Runs the block as a call, or does nothing when it is over.
@@ -49,25 +50,35 @@ module Ringspun
       # @return [Boolean] whether none is under way any more
       def end
         @over = true
-        return true if @calls.empty?
+        return true if @calls.empty? || Process.pid != @pid # a forked child has marks of threads that it has not
 
-        @left = Thread::Queue.new # before the next look: whoever leaves after that sees it
-        Fiber.current_scheduler.is_a?(Scheduler) ? await_in_strand : Postgres.giving_back { await(Postgres.now + PATIENCE) }
+        Postgres.giving_back { on_machine? ? await_on_machine : await(Postgres.now + PATIENCE) }
         @calls.empty?
       end
 
       private
 
-      def await_in_strand
-        Ringspun.shield(deadline: PATIENCE) { @left.pop until @calls.empty? }
+      # Also outside of a run: the calls may be those of strands of this thread, which run only while its machine waits.
+      def on_machine?
+        scheduler = Fiber.current_scheduler
+        scheduler.nil? ? Machine.current? : scheduler.is_a?(Scheduler)
+      end
+
+      # By a channel, for a call may be that of another thread.
+      def await_on_machine
+        left = Channel.new(1)
+        @wake = -> { left.try_push(true) } # before the next look: whoever leaves after that sees it
+        Ringspun.shield(deadline: PATIENCE) { left.pop until @calls.empty? }
       rescue Ringspun::TimeoutError
         nil # a call is still under way
       end
 
       def await(due)
+        left = Thread::Queue.new
+        @wake = -> { left.push(true) } # as above
         until @calls.empty?
-          left = due - Postgres.now
-          break unless left.positive? && @left.pop(timeout: left)
+          seconds = due - Postgres.now
+          break unless seconds.positive? && left.pop(timeout: seconds)
         end
       end
     end

@@ -375,15 +375,16 @@ module Ringspun
         value
       ensure
         finish
-        @lease.within { wind_up(back, returned) } unless @outer.over?
+        wind_up(back, returned) unless @outer.over?
       end
 
+      # The lease hears of what asks the lane, and not of the hooks that a ROLLBACK has: they may wait, and ask the pool.
       def wind_up(back, returned)
-        @lane.enclosed = @depth.positive? && @begun
+        @lease.within { @lane.enclosed = @depth.positive? && @begun }
         return if returned
 
         roll_back(back) if @begun
-        @lane.forget_opening if @depth.zero?
+        @lease.within { @lane.forget_opening } if @depth.zero?
       end
 
       def run_script(sql, timeout)
@@ -427,11 +428,13 @@ module Ringspun
       # At once, for the session and the outer transaction go on. Where that fails the connection is closed: or they might commit
       # what is to be taken back.
       def roll_back(sql)
-        return if @lane.lost? || (@lane.status == "I" && @lane.pending.zero?)
+        return unless @lease.within { !(@lane.lost? || (@lane.status == "I" && @lane.pending.zero?)) }
 
-        Postgres.shield(ROLL_BACK) { observed(sql) { @lane.query(sql, [], ROLL_BACK, false, true) } }
+        Postgres.shield(ROLL_BACK) do
+          observed(sql) { @lease.within { @lane.query(sql, [], ROLL_BACK, false, true) } || refuse_ended }
+        end
       rescue Exception => error
-        @lane.close("a transaction could not be rolled back")
+        @lease.within { @lane.close("a transaction could not be rolled back") }
         raise unless error.is_a?(StandardError)
       end
 
