@@ -82,7 +82,8 @@ class PostgresLeaseServersTest < Minitest::Test
   SLOW = "select 7 from pg_sleep(0.2)"
   BACKEND = "select pg_backend_pid()"
 
-  # The machine of the main thread runs only while that waits. The end of the session waits for the call, and the connection stays.
+  # The machine of the main thread runs only while that waits. The end of the session waits for the call.
+  # The connection stays.
   def test_an_evaluation_that_is_under_way_outside_of_a_run
     with_pool(max: 1) do |pool|
       backend = pool.session { |s| s.query_value(BACKEND) }
