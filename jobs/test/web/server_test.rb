@@ -93,4 +93,22 @@ class WebServerTest < RedisCase
     assert_equal "200", answer_of(process, URI("http://127.0.0.1:#{port}/")).code
     assert_predicate process.stop, :success?, process.log
   end
+
+  # As where the port is taken. Whoever has called is told, and waits for no signal.
+  def test_a_server_of_rackup_that_fails
+    failing = Class.new(Ringspun::Jobs::Web.const_get(:Server)) do
+      def kind = :rackup
+      def handler_of_rackup = Class.new { def self.run(*, **) = raise(Errno::EADDRINUSE) }
+    end
+    serving = Thread.new { failing.new(nil, "127.0.0.1", 1).run {} }
+    serving.report_on_exception = false
+    assert serving_ended?(serving), "it waits for ever"
+    assert_raises(Errno::EADDRINUSE) { serving.value }
+  end
+
+  def serving_ended?(serving)
+    serving.join(20)
+  rescue Errno::EADDRINUSE
+    true
+  end
 end

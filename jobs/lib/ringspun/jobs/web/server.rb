@@ -67,7 +67,11 @@ module Ringspun
           handler = handler_of_rackup
           serving = Thread.new { handler.run(@app, Host: @host, Port: @port) }
           serving.report_on_exception = false
-          waiting = Thread.new { serving.join && ended << nil }
+          waiting = Thread.new do
+            serving.join
+          ensure
+            ended << nil # also where it fails, as on a port that is taken
+          end
           waiting.report_on_exception = false
           yield url(@port)
           handler.shutdown if ended.pop && handler.respond_to?(:shutdown)
