@@ -15,7 +15,7 @@ module Ringspun
 
       # @param things [Array<Object>]
       def initialize(things)
-        @lock = Thread::Mutex.new
+        @lock = ShortLock.new
         @free = things.dup
         @gates = [] # of the callers that wait, the first one first
         @lent = {}.compare_by_identity # gate of the caller => its thing
@@ -42,7 +42,7 @@ module Ringspun
       private
 
       def enter(gate)
-        locked do
+        @lock.synchronize do
           @gates << gate
           hand_over
         end
@@ -52,7 +52,7 @@ module Ringspun
       # notes it in @lent, and the caller can give it back from any point.
       def leave(gate)
         Thread.handle_interrupt(NEVER) do
-          locked do
+          @lock.synchronize do
             @gates.delete(gate)
             @free << @lent.delete(gate) if @lent.key?(gate)
             hand_over
@@ -67,9 +67,6 @@ module Ringspun
           gate << (@lent[gate] = @free.shift)
         end
       end
-
-      # Without a switch of strands: the lock is held for a few instructions only, and a strand that is cancelled could not wait.
-      def locked(&) = Fiber.blocking { @lock.synchronize(&) }
     end
     private_constant :Lender
   end
