@@ -27,11 +27,16 @@ class RandomBesideTest < SqliteCase
     define_method(:"test_random_programs_#{index}") { seeds.each { |seed| check(seed) } }
   end
 
+  # Old files are put back beside one that has its name: an idle process has them, and the other one what was stored after that.
+  def test_two_of_three_are_put_back
+    check("none", [[0, :push, 2, nil], [1, :work, 1, nil], [nil, nil, nil, [0, [:move, PARTS]]], [0, :work, 1, nil],
+                   [0, :push, 2, nil], [nil, nil, nil, [0, [:put_back, %w[-locks -shm]]]]])
+  end
+
   private
 
-  def check(seed)
+  def check(seed, steps = steps_of(Random.new(seed)))
     Supervised.tick
-    steps = steps_of(Random.new(seed))
     failures = failures_of(steps)
     return if failures.empty?
 

@@ -94,12 +94,12 @@ module Ringspun
           # @return [Error] what to tell, when the connection is closed
           # @raise [UnavailableError] it is to stay open
           def leave(connection, files, app:)
-            return left(connection) unless ours?(files) || (unsaved_pages(connection).positive? && alone?(files))
-            raise unsaved unless save(connection)
+            is_ours = ours?(files)
+            return left(connection, files) unless is_ours || waits?(connection, files)
+            raise unsaved unless (is_ours || alone?(files)) && save(connection)
             raise restart if app
 
-            FileSet.unlink(@path)
-            @lock_file.record = WHOLE
+            is_ours && others?(files) ? FileSet.unlink(@path, only: files) : begin_anew
             replaced("and what was stored is in the file")
           end
 
@@ -311,10 +311,30 @@ module Ringspun
             record.empty? || record == files.text || record.start_with?(CLOSED)
           end
 
+          # Whether what was stored is to be written into the database as soon as no process has other files: who has those that
+          # have the names now may have written there.
+          def waits?(connection, files)
+            unsaved_pages(connection).positive? && (alone?(files) || @lock_file.record != FileSet.of(@path).text)
+          end
+
+          # A file of locks that was put back may name old files, by which they are those of a process that has not looked. The
+          # other one has what was stored after that.
+          #
+          # @return [Boolean] whether a process has other files beside the database
+          def others?(files) = holders(files.main).each_value.any? { |open| open && removed(files, open).any? }
+
+          def begin_anew
+            FileSet.unlink(@path)
+            @lock_file.record = WHOLE
+          end
+
           # Somebody else has found it before, and has saved what was there.
-          def left(connection)
+          def left(connection, files)
             pages = unsaved_pages(connection)
-            return replaced("and what was stored is in the file") if pages.zero?
+            if pages.zero?
+              begin_anew if FileSet.of(@path).wal == files.wal && alone?(files)
+              return replaced("and what was stored is in the file")
+            end
 
             LostError.new("the -wal or the -shm of #{@path} was replaced, and another process has begun with new ones: " \
                           "#{pages} pages that were stored before are lost; nothing was done now")
