@@ -82,7 +82,7 @@ class HTTPWordsTest < Minitest::Test
       "errors 'none/e'" => %r{errors: none/e cannot be opened: No such file}, "errors :stderr" => /errors: must have puts/,
       "logger :x" => /logger: must be a Logger, an IO or nil, got :x/, "logger 'none/l'" => %r{logger: none/l cannot be opened},
       "access_log :common, to: 5" => /the access log goes to a path or an IO, got 5/,
-      "access_log(:common) { }" => /access_log takes one value, got 2/, "access_log false" => /there is no access log false/,
+      "access_log(:common) { }" => /access_log takes one value, got 2/,
       "preload 'yes'" => /preload: is true or false, got "yes"/, "early_hints 'x'" => /early_hints: is true or false, got "x"/,
       "tracing 5" => /tracing: is true or false, got 5/, "environment 5" => /environment takes a name, .* got 5/,
       "environment" => /environment takes one value, got 0/, "directory 'none'" => /directory: No such file/,
@@ -100,6 +100,15 @@ class HTTPWordsTest < Minitest::Test
         assert_equal 64, (ended = end_of(file)).first, line
         assert_match(/^ringspun-http: f\.rb:3: #{message}/, ended.last)
       end
+  end
+
+  def test_words_that_are_off
+    said = Dir.chdir(@folder) do
+      File.write("f.rb", "access_log false\ndirectory Pathname(Dir.pwd)")
+      Ringspun::HTTP::Command.const_get(:File).read("f.rb", "test")
+    end
+    assert_nil said.options.fetch(:access_log)
+    assert_equal File.realpath(@folder), File.realpath(said.others[:directory])
   end
 
   # Limits that come one by one come together.

@@ -12,6 +12,9 @@ module Ringspun
     #
     # @api private
     class ChildExit
+      FLUSH_SECONDS = 1
+      private_constant :FLUSH_SECONDS
+
       # Called in the child, before anything can register a block.
       def self.take_over
         trap("EXIT", "DEFAULT") # the parent's
@@ -31,23 +34,41 @@ module Ringspun
       def leave(error)
         return unless Process.pid == @pid
 
-        temporary.each { |kind| each_own(kind, &:close!) }
-        each_own(IO) { |io| io.flush unless io.closed? }
+        temporary.each { |kind| own(kind).each { |file| remove(file) if Ringspun.__send__(:finalizer?, file) } }
+        flush
       ensure
         exit!(status_of(error)) if Process.pid == @pid
       end
 
       private
 
+      # A pipe that is full holds up no other IO, and not the end: Ruby does not wait for it, either.
+      def flush
+        files, others = own(IO).partition { |io| io.is_a?(File) }
+        flushing = [files, *others.map { |io| [io] }].map { |some| Thread.new { some.each { |io| flush_one(io) } } }
+        due = now + FLUSH_SECONDS
+        flushing.each { |thread| thread.join([due - now, 0].max) }
+      end
+
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+      # A disk that is full, a pipe without a reader, one that is not open: Ruby says nothing of these.
+      def flush_one(io)
+        io.flush unless io.closed?
+      rescue StandardError
+        nil
+      end
+
       # @return [Array<Class>] none where none was needed
       def temporary = defined?(::Tempfile) ? [::Tempfile] : []
 
-      def each_own(kind)
-        ObjectSpace.each_object(kind) do |one|
-          yield one unless @inherited.key?(one)
-        rescue StandardError
-          nil # a disk that is full, a pipe without a reader, one that is not open: Ruby says nothing of these either
-        end
+      def own(kind) = ObjectSpace.each_object(kind).reject { |one| @inherited.key?(one) }
+
+      # Its finalizer says nothing of what fails.
+      def remove(file)
+        file.close!
+      rescue StandardError
+        nil
       end
 
       # As Ruby has it.

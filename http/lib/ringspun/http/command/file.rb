@@ -100,7 +100,7 @@ module Ringspun
           format << block if block
           wrong("access_log takes one value, got #{format.size}") if format.size > 1
           format = format.empty? ? :combined : format.first
-          @said.options[:access_log] = format.nil? ? nil : AccessLog.new(format, to:)
+          @said.options[:access_log] = format ? AccessLog.new(format, to:) : nil
         end
 
         def say_environment(name)
@@ -110,6 +110,7 @@ module Ringspun
         end
 
         def say_directory(path)
+          path = path.to_path if path.respond_to?(:to_path)
           wrong("directory takes a path, got #{path.inspect}") unless path.nil? || path?(path)
           @said.others[:directory] = path
         end

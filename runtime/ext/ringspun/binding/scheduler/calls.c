@@ -197,6 +197,11 @@ static VALUE is_interrupted_call(VALUE self, VALUE work) {
 /* Marks a thread that waits for work: it wakes no strand, so a deadlock does not wait for it. */
 static VALUE mark_only_looks(VALUE self, VALUE thread, VALUE so) { return rb_ivar_set(thread, rsb_id_only_looks, so); }
 
+/* --- for Cluster --- */
+
+/* @return [Boolean] whether something is done when the object goes, as a Tempfile removes its file, unless it was told not to */
+static VALUE has_finalizer(VALUE self, VALUE object) { return RB_FL_TEST(object, RUBY_FL_FINALIZE) ? Qtrue : Qfalse; }
+
 /* --- for AsyncBridge --- */
 
 /* Runs the block in a strand of its own, at once, until its first wait. Without `awaited` no run waits for its end. */
@@ -247,6 +252,7 @@ void rsb_init_scheduler_calls(void) {
     rb_define_private_method(of_module, "refused?", is_refused, 0);
     rb_define_private_method(of_module, "interrupted_call?", is_interrupted_call, 1);
     rb_define_private_method(of_module, "only_looks", mark_only_looks, 2);
+    rb_define_private_method(of_module, "finalizer?", has_finalizer, 1);
     rb_define_private_method(rsb_cScheduler, "respond_to_missing?", scheduler_respond_to_missing, 2);
     rb_define_private_method(rsb_cScheduler, "method_missing", scheduler_method_missing, -1);
 }
