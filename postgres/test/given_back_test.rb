@@ -60,7 +60,7 @@ class PostgresGivenBackTest < Minitest::Test
         end
       end
       assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics.first(3).to_h)
-      assert_equal "idle", look { |other| other.query_value("select state from pg_stat_activity where query = 'ROLLBACK'") }
+      assert_equal "I", pool.session { |s| s.instance_variable_get(:@lane).status }
     end
   end
 
