@@ -30,6 +30,9 @@ static inline bool rsb_has_gvl(void) { return ruby_thread_has_gvl_p() != 0; }
  * (offset, length) from then on, where `length` is a maximum (ruby/ruby#18483). Nothing but the version says so. */
 static inline bool rsb_hooks_take_offset_first(void) { return RUBY_FIBER_SCHEDULER_VERSION >= 4; }
 
+/* False on a Ruby that notes it otherwise. */
+static inline bool rsb_has_finalizer(VALUE object) { return RB_FL_TEST(object, RUBY_FL_FINALIZE) != 0; }
+
 /* CRuby warns once a process that IO::Buffer is experimental (io_buffer_experimental in io_buffer.c), in 4.0 also when it
  * makes a buffer for a hook. A program that uses none itself should not see that warning. So the first buffer is made here, with
  * warnings off, by rb_io_buffer_new as in the hooks: a Ruby that does not warn there still warns about the program's own first

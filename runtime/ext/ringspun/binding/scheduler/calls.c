@@ -200,7 +200,7 @@ static VALUE mark_only_looks(VALUE self, VALUE thread, VALUE so) { return rb_iva
 /* --- for Cluster --- */
 
 /* @return [Boolean] whether something is done when the object goes, as a Tempfile removes its file, unless it was told not to */
-static VALUE has_finalizer(VALUE self, VALUE object) { return RB_FL_TEST(object, RUBY_FL_FINALIZE) ? Qtrue : Qfalse; }
+static VALUE has_finalizer(VALUE self, VALUE object) { return rsb_has_finalizer(object) ? Qtrue : Qfalse; }
 
 /* --- for AsyncBridge --- */
 
