@@ -44,7 +44,7 @@ module Ringspun
 
       # A pipe that is full holds up no other IO, and not the end: Ruby does not wait for it, either.
       def flush
-        files, others = own(IO).partition { |io| io.is_a?(File) }
+        files, others = own(IO).select { |io| buffers?(io) }.partition { |io| io.is_a?(File) }
         flushing = [files, *others.map { |io| [io] }].map { |some| Thread.new { some.each { |io| flush_one(io) } } }
         due = now + FLUSH_SECONDS
         flushing.each { |thread| thread.join([due - now, 0].max) }
@@ -52,9 +52,16 @@ module Ringspun
 
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-      # A disk that is full, a pipe without a reader, one that is not open: Ruby says nothing of these.
+      # A process may have thousands of sockets, which buffer nothing.
+      def buffers?(io)
+        !io.closed? && !io.sync
+      rescue IOError # it was never opened
+        false
+      end
+
+      # A disk that is full, a pipe without a reader: Ruby says nothing of these.
       def flush_one(io)
-        io.flush unless io.closed?
+        io.flush
       rescue StandardError
         nil
       end
