@@ -31,13 +31,13 @@ class PostgresContendedLocksTest < Minitest::Test
     assert_operator count, :>, 2, "no section was met"
   end
 
-  # @return [Boolean] whether there are so many sections
+  # @return [Boolean] whether the section `contend_at` was met
   def at(terminate_at, contend_at, before, only)
     reached = false
     on_pool(max: MAX, checkout_timeout: 0.5) do |pool, machine, server|
       after = before&.call(pool, machine, server)
       locks = nil
-      outcome = end_of(machine.spin do
+      outcome = outcome_of(machine.spin do
         locks = ContendedLocks.new(pool, terminate_at, contend_at, (machine.running if only))
         yield pool, machine
       end)
@@ -51,12 +51,6 @@ class PostgresContendedLocksTest < Minitest::Test
       reached = locks.reached?
     end
     reached
-  end
-
-  def end_of(strand)
-    strand.await
-  rescue Exception => error
-    error
   end
 
   # Nobody has one, nobody opens one, and all can be had at once.

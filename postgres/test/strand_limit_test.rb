@@ -42,7 +42,7 @@ class PostgresStrandLimitTest < Minitest::Test
       on_pool(lanes: 1, max: 2, checkout_timeout: 0.5, **options) do |pool, machine, server|
         before&.call(pool, machine)
         limit = Limit.new(machine, at)
-        outcomes << end_of(machine.spin { yield pool, machine })
+        outcomes << outcome_of(machine.spin { yield pool, machine })
         reached = limit.reached?
         limit.end
         machine.sleep(20)
@@ -50,12 +50,6 @@ class PostgresStrandLimitTest < Minitest::Test
       end
       return outcomes unless reached
     end
-  end
-
-  def end_of(strand)
-    strand.await
-  rescue Exception => error
-    error
   end
 
   def assert_goes_on(pool, machine, server, at)

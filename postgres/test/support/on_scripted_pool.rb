@@ -17,4 +17,11 @@ module OnScriptedPool
       server.close
     end
   end
+
+  # @return [Object] the strand's value, or what has ended it
+  def outcome_of(strand)
+    strand.await
+  rescue Exception => error
+    error
+  end
 end

@@ -224,7 +224,7 @@ class SchedulerOffloadTest < Minitest::Test
     end
   end
 
-  # @return [Array] whether its thread came to so many lines, and what the call has returned
+  # @return [Array] whether its thread came to that line, and what the call has returned
   def killed_at(number, *end_it)
     pool = Ringspun.const_get(:Offload).new(1)
     another_killed_at(number, "ringspun/offload.rb", *end_it) do

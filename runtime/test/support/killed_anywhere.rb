@@ -19,7 +19,7 @@ module KilledAnywhere
   # @param number [Integer] of the line
   # @param file [String] the end of its path
   # @param end_it [#call] is called in a third thread, with that thread and with self at that line
-  # @return [Array(Boolean, Object)] whether it came to so many lines, and the block's value
+  # @return [Array(Boolean, Object)] whether it came to that line, and the block's value
   def another_killed_at(number, file, end_it = ->(thread, _) { thread.kill })
     before = Thread.list
     gate, killer = Array.new(2) { Thread::Queue.new }

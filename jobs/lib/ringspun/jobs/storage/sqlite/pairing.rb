@@ -311,14 +311,14 @@ module Ringspun
             record.empty? || record == files.text || record.start_with?(CLOSED)
           end
 
-          # Whether what was stored is to be written into the database as soon as no process has other files: who has those that
-          # have the names now may have written there.
+          # Whether what was stored is to be written into the database once no process has other files. It is lost where others
+          # have agreed on the files that have the names now, for these may have been written to since.
           def waits?(connection, files)
             unsaved_pages(connection).positive? && (alone?(files) || @lock_file.record != FileSet.of(@path).text)
           end
 
-          # A file of locks that was put back may name old files, by which they are those of a process that has not looked. The
-          # other one has what was stored after that.
+          # A file of locks that was put back names old files: the process that still has these would take them for the current
+          # ones. Another process may have others, with what was stored later.
           #
           # @return [Boolean] whether a process has other files beside the database
           def others?(files) = holders(files.main).each_value.any? { |open| open && removed(files, open).any? }
