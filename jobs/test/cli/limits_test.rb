@@ -53,6 +53,12 @@ class LimitsCommandTest < CommandCase
 
   def let_go(line) = call("SADD", "go", line.split(" ", 2).last)
 
+  # Whoever is frozen or cut off while it waits for suspects may be given the job again, which then is taken from it twice.
+  def all_is_done
+    yield_until("all is done") { sleep(0.01) && storage.stats[:in_flight].zero? && storage.stats[:twice].positive? }
+    assert_equal %w[a a b c], told.grep(/\Abegun /).map { |line| line.split[1] }
+  end
+
   def test_what_was_killed_and_its_heir_are_never_two
     push("a", "b")
     first = worker
@@ -94,7 +100,7 @@ class LimitsCommandTest < CommandCase
     told_as(6)
     assert_match(/\Abegun c /, run = told_as(7))
     let_go(run)
-    yield_until("all is done") { sleep(0.01) && storage.stats.values_at(:in_flight, :twice) == [0, 1] }
+    all_is_done
     assert_equal [[0] * 2, 3], [[first, second].map { |one| one.finish.exitstatus }, storage.stats[:processed]]
   end
 
@@ -116,7 +122,7 @@ class LimitsCommandTest < CommandCase
     told_as(6)
     assert_match(/\Abegun c /, run = told_as(7))
     let_go(run)
-    yield_until("all is done") { sleep(0.01) && storage.stats.values_at(:in_flight, :twice) == [0, 1] }
+    all_is_done
     assert_equal [0, 0], [first, second].map { |one| one.finish.exitstatus }
   end
 end

@@ -32,7 +32,6 @@ class SqliteThreadsTest < SqliteCase
   def setup
     super
     Sqlite.const_get(:Bells).const_get(:Bell).prepend(Waiting)
-    Waiting.gate = Thread::Queue.new
   end
 
   def teardown
@@ -40,8 +39,9 @@ class SqliteThreadsTest < SqliteCase
     super
   end
 
-  # A thread that waits for jobs by now.
+  # A thread that waits for jobs by now. Who has waited before may have said so more than once.
   def waiting
+    Waiting.gate = Thread::Queue.new
     thread = Thread.new { storage.wait_any(NODE, ["default"], 600) }
     assert Waiting.gate.pop(timeout: SECONDS_MAX), "it does not wait"
     thread

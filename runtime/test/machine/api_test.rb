@@ -34,7 +34,7 @@ class ApiTest < Minitest::Test
     assert_nil api.park(1, reader.fileno, 0.001)
     writer.write("x")
     yield_until { machine.metrics[:wakes_dropped] > dropped }
-    assert_equal 0, machine.sleep(0.001)
+    assert_kind_of Integer, machine.sleep(0.001)
   ensure
     [reader, writer].each(&:close)
   end
