@@ -30,9 +30,11 @@ class Changes
 
   private
 
-  def within?(pattern, path)
-    path.start_with?("#{pattern}/") || File.fnmatch?(pattern, path, File::FNM_PATHNAME | File::FNM_EXTGLOB | File::FNM_DOTMATCH)
-  end
+  FLAGS = File::FNM_PATHNAME | File::FNM_EXTGLOB | File::FNM_DOTMATCH
+  private_constant :FLAGS
+
+  # Whether it is such a file, or in such a folder.
+  def within?(pattern, path) = [pattern, "#{pattern}/**/*"].any? { |each| File.fnmatch?(each, path, FLAGS) }
 
   # Where this work left the main branch. On that branch itself it is none.
   def fork_point

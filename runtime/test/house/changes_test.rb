@@ -52,6 +52,14 @@ class ChangesTest < Minitest::Test
     assert_empty changed("c", "ke")
   end
 
+  def test_folders_may_be_named_by_a_pattern
+    git("checkout", "--quiet", "-b", "topic")
+    write("a/lib/x.rb", "a/ext/deep/.y", "b/lib/deep/z.rb", "b/library")
+    commit
+    assert_equal %w[a/lib/x.rb b/lib/deep/z.rb], changed("*/lib").sort
+    assert_equal %w[a/ext/deep/.y a/lib/x.rb], changed("{a,c}/{ext,lib}").sort
+  end
+
   def test_what_main_did_meanwhile_does_not_count
     git("checkout", "--quiet", "-b", "topic")
     write("mine")
