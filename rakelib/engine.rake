@@ -93,9 +93,9 @@ test_passes(:sim, "engine:plain") do
   [seeds_pass("simulated machines", SIMULATION, "plain", ENV.fetch("SEEDS", 10_000))]
 end
 
-desc "io_uring above a kernel that misbehaves: SEEDS=10000 of them, or the one of SEED=n again"
+desc "io_uring above a kernel that misbehaves: SEEDS=10000 of them (SHORT=1: 5000), or the one of SEED=n again"
 test_passes(:uring_faults, "engine:plain") do
-  [seeds_pass("io_uring faults", URING_FAULTS, "plain", ENV.fetch("SEEDS", 10_000))]
+  [seeds_pass("io_uring faults", URING_FAULTS, "plain", ENV.fetch("SEEDS") { ENV["SHORT"] ? 5000 : 10_000 })]
 end
 
 # Under AddressSanitizer. By night also those in which memory changes hands: between threads, in COPY, when callers leave. Each
@@ -103,11 +103,11 @@ end
 POSTGRES_ASAN = %w[types].freeze
 POSTGRES_ASAN_LONG = %w[array_json copy_scripted late_notices question sharing threads_ask].freeze
 
-desc "The engine's tests and simulation under the address and undefined-behaviour sanitizers (SHORT=1: few seeds), and values " \
-     "of Postgres and the server of HTTP under the first"
+desc "The engine's tests and simulation under the address and undefined-behaviour sanitizers (SHORT=1: a quarter of the tests, " \
+     "in turns by the day, and few seeds), and values of Postgres and the server of HTTP under the first"
 test_passes(:sanitize, "engine:sanitized", "stress:prove") do
   seeds = ENV["SHORT"] ? 300 : ENV.fetch("SEEDS", 10_000)
-  [programs_pass("the engine, sanitized", "sanitized"),
+  [programs_pass("the engine, sanitized", "sanitized", env: engine_share("the engine's programs under sanitizers")),
    seeds_pass("simulated machines, sanitized", SIMULATION, "sanitized", seeds),
    seeds_pass("io_uring faults, sanitized", URING_FAULTS, "sanitized", seeds),
    asan_pass("Postgres and HTTP under AddressSanitizer",
@@ -115,10 +115,10 @@ test_passes(:sanitize, "engine:sanitized", "stress:prove") do
              ["http/test/server_test.rb"])]
 end
 
-# The short form has all of them after a change in the engine.
-desc "The engine's C tests for aarch64, under an emulator that has no io_uring (SHORT=1: half of them, in turns by the day)"
+# A quarter of them in the short form, and all after a change in the engine.
+def engine_share(what) = selection.changed(["engine"])&.any? ? one_test_in(nil) : part_of_short(4, what)
+
+desc "The engine's C tests for aarch64, under an emulator that has no io_uring (SHORT=1: a quarter of them, in turns by the day)"
 test_passes(:cross, "engine:aarch64") do
-  changed = selection.changed(["engine"])&.any?
-  share = changed ? one_test_in(nil) : half_of_short("the engine's programs on aarch64")
-  [programs_pass("the engine on aarch64", "aarch64", env: share)]
+  [programs_pass("the engine on aarch64", "aarch64", env: engine_share("the engine's programs on aarch64"))]
 end

@@ -35,27 +35,38 @@ end
 
 def nightly? = ENV["RINGSPUN_NIGHTLY"] == "1"
 
-# For a pass that repeats, in other circumstances, what another runs with all seeds of the day.
+# What a change waits for. By night there are ten times as many for each generator.
+def seeds_by_day = nightly? ? {} : { "RINGSPUN_SEEDS_TIMES" => ENV.fetch("RINGSPUN_SEEDS_TIMES", "1/2") }
+
+# For a pass that repeats, in other circumstances, what another runs with more seeds of the day.
 def fewer_seeds = nightly? ? {} : { "RINGSPUN_SEEDS_TIMES" => "1/4" }
 
 # The environment in which one test of each `parts` runs, whatever was set around it; nil: all of them. See
 # runtime/test/support/tests_of_the_day.rb.
 def one_test_in(parts) = { "RINGSPUN_ONE_TEST_IN" => parts&.to_s }
 
-# For a pass that repeats in other circumstances what a change need not wait for: half of the tests, the others on the next day.
-def half_of(what)
+# What is left out of so many parts. A share within a share has no divisor in common with it, or some tests would have no day.
+LEFT_OUT = { 3 => "two thirds", 4 => "three quarters", 5 => "four fifths", 12 => "eleven twelfths" }.freeze
+
+# For a pass that repeats in other circumstances what a change need not wait for: one of so many parts, another each day.
+def part_of(parts, what)
   return one_test_in(nil) if nightly?
 
-  selection.leave_out("half of #{what}", "runs on the next day, and by night")
-  one_test_in(2)
+  selection.leave_out("#{LEFT_OUT.fetch(parts)} of #{what}", "run on the next days, and by night")
+  one_test_in(parts)
 end
 
 # A task by its own name has all of them.
-def half_of_short(what) = ENV["SHORT"] ? half_of(what) : one_test_in(nil)
+def part_of_short(parts, what) = ENV["SHORT"] ? part_of(parts, what) : one_test_in(nil)
 
-# For a pass that repeats on other servers what another runs, and for one whose files say `# in turns: INPUTS`: a third of the
-# tests, unless one of these inputs has changed.
-def in_turns(pass_name, inputs) = one_test_in(selection.now?("two thirds of #{pass_name}", inputs) ? nil : 3)
+# For a pass that repeats on other servers what another runs, and for one whose files say `# in turns: INPUTS`: one of so many
+# parts, unless one of these inputs has changed.
+def in_turns(pass_name, inputs, parts = 3)
+  one_test_in(selection.now?("#{LEFT_OUT.fetch(parts)} of #{pass_name}", inputs) ? nil : parts)
+end
+
+# For a pass of which a task by its own name has all.
+def in_turns_short(...) = ENV["SHORT"] ? in_turns(...) : {}
 
 def for_this_ruby(files) = selection.of(some(files))
 
@@ -110,7 +121,7 @@ end
 desc "The Ruby tests of the runtime, the jobs, the Postgres client, HTTP and the bench"
 test_passes(:ruby, :compile) do
   # In passes of their own, for the runtime's test helper watches every test of its process. That of the bench is the longest.
-  [*whole_pass("the bench", BENCH_TESTS), *split_passes("the runtime", RUNTIME_TESTS),
+  [*whole_pass("the bench", BENCH_TESTS, in_turns_short("the bench", %w[bench])), *split_passes("the runtime", RUNTIME_TESTS),
    *split_passes("the jobs", JOBS_TESTS), *whole_pass("Postgres", POSTGRES_TESTS),
    *whole_pass("HTTP", HTTP_TESTS)]
 end
@@ -137,12 +148,16 @@ test_passes(:rails, :compile) do
   limit = { "RINGSPUN_TEST_LIMIT_SECONDS" => "180" }
   passes = versions.flat_map do |version|
     env = { "RINGSPUN_RAILS" => version, **limit }
-    web = test_pass("HTTP, Rails #{version}", HTTP_RAILS_TESTS, env)
-    version == ONLY_SERVED ? [web] : [test_pass("Rails #{version}", RAILS_TESTS, env), web]
+    web = rails_pass("HTTP, Rails #{version}", HTTP_RAILS_TESTS, env, %w[http])
+    jobs = %w[jobs/lib jobs/test/rails jobs/test/support]
+    version == ONLY_SERVED ? [web] : [rails_pass("Rails #{version}", RAILS_TESTS, env, jobs), web]
   end
   others = nightly? && stamps.any? { |stamp| stamp.include?("rails-frameworks-") }
   others ? [*passes, test_pass("HTTP, other frameworks", HTTP_FRAMEWORKS_TESTS, limit)] : passes
 end
+
+# They start applications to see what tests without Rails have seen.
+def rails_pass(name, files, env, inputs) = test_pass(name, files, { **env, **in_turns_short(name, inputs) })
 
 # The comment by which a file of Postgres tests says on which servers it runs beside the default one: `all` of
 # Servers::POSTGRES_VARIANTS, or those that it names. One of the jobs says `valkey`.
@@ -150,7 +165,7 @@ ON_SERVERS = /^# servers: (.+)$/
 
 def runs_on?(server, path) = ["all", server].intersect?(File.read(path)[ON_SERVERS, 1].to_s.split(", "))
 
-# A pass for each of these servers.
+# A pass for each of these servers. Behind PgBouncer each transaction costs a process of the server.
 def server_passes(servers)
   files = some(POSTGRES_TESTS.select { |path| File.read(path).match?(ON_SERVERS) })
   servers.filter_map do |server|
@@ -159,7 +174,8 @@ def server_passes(servers)
     next if chosen.empty?
 
     name = "Postgres on #{server}"
-    test_pass(name, chosen, { "RINGSPUN_POSTGRES" => server, **fewer_seeds, **in_turns(name, %w[postgres]) })
+    share = in_turns(name, %w[postgres], server.start_with?("pgbouncer") ? 12 : 5)
+    test_pass(name, chosen, { "RINGSPUN_POSTGRES" => server, **fewer_seeds, **share })
   end
 end
 
@@ -176,8 +192,8 @@ def valkey_passes(here)
   [test_pass(name, files, { "RINGSPUN_REDIS" => "valkey", **fewer_seeds, **in_turns(name, %w[jobs/lib/ringspun/jobs/storage]) })]
 end
 
-desc "The tests of Postgres that say `servers: all` on PostgreSQL 15 or 17, in turns by the day, and through PgBouncer, a " \
-     "third each day; by night all on both, and through one whose sessions are used once, and one that knows of prepared " \
+desc "The tests of Postgres that say `servers: all` on PostgreSQL 15 or 17, in turns by the day, a fifth each day, and through " \
+     "PgBouncer, a twelfth; by night all on both, and through one whose sessions are used once, and one that knows of prepared " \
      "statements. Those of the jobs that say `servers: valkey` on Valkey, a third each day"
 test_passes(:servers, :compile) do
   require_relative "../runtime/test/support/servers"
@@ -214,17 +230,10 @@ test_passes(:epoll, :compile) do
   # By day without tests that use no backend, or one of their own: the passes before have run them.
   only = nightly? ? {} : { "RINGSPUN_BACKEND_ONLY" => "1" }
   env = { "RINGSPUN_BACKEND" => "epoll", **only, **fewer_seeds }
-  share = half_of_short("the tests of the runtime on epoll")
+  share = part_of_short(4, "the tests of the runtime on epoll")
   [*split_passes("the runtime on epoll", RUNTIME_TESTS, { **env, **share }),
-   *whole_pass("HTTP on epoll", HTTP_TESTS, { **env, **share_of_http_on_epoll })]
-end
-
-# They rest on what the tests of the runtime have seen there, so a few a day are enough.
-def share_of_http_on_epoll
-  return one_test_in(nil) unless ENV["SHORT"]
-
-  selection.leave_out("four fifths of the tests of HTTP on epoll", "run on the next days, and by night")
-  one_test_in(5)
+   # They rest on what the tests of the runtime have seen there, so a few a day are enough.
+   *whole_pass("HTTP on epoll", HTTP_TESTS, { **env, **part_of_short(5, "the tests of HTTP on epoll") })]
 end
 
 desc "Tests with all reads and writes of streams by the ring: those that say `stream io: ring`, and without SHORT=1 whole rooms"
@@ -239,13 +248,13 @@ desc "Tests with a collection at every allocation: those that say `gc stress: sh
 test_passes(:gc_stress, :compile) do
   short = (RUNTIME_TESTS + POSTGRES_TESTS + HTTP_TESTS).select { |path| File.read(path).match?(SHORT_STRESS) }
   files = ENV["SHORT"] ? short : RUNTIME_TESTS | short
-  env = { "RINGSPUN_GC_STRESS" => "1", **half_of_short("the tests with a collection at every allocation") }
+  env = { "RINGSPUN_GC_STRESS" => "1", **part_of_short(4, "the tests with a collection at every allocation") }
   some(files).map { |path| test_pass("gc stress, #{path.pathmap("%-1d/%n")}", [path], env) }
 end
 
-desc "Random trees of evaluations on simulated machines: SEEDS=10000 of them (SHORT=1: 5000), or the one of SEED=n again"
+desc "Random trees of evaluations on simulated machines: SEEDS=10000 of them (SHORT=1: 2500), or the one of SEED=n again"
 test_passes(:evaluations, :compile) do
-  seeds = { "RINGSPUN_SEEDS" => ENV.fetch("SEEDS") { ENV["SHORT"] ? "5000" : "10000" }, "RINGSPUN_SEED" => ENV["SEED"] }
+  seeds = { "RINGSPUN_SEEDS" => ENV.fetch("SEEDS") { ENV["SHORT"] ? "2500" : "10000" }, "RINGSPUN_SEED" => ENV["SEED"] }
   [test_pass("evaluations", ["runtime/test/evaluation/tree_test.rb"], { **seeds, "RINGSPUN_TEST_LIMIT_SECONDS" => "3600" })]
 end
 

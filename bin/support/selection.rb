@@ -6,7 +6,7 @@ require_relative "../../runtime/test/support/seeds"
 # Chooses the test files that run now, by comments that they have:
 #
 #   # inputs: bin, Gemfile*    only when one of these, or the file itself, has changed; where nobody knows that, as on the main
-#                              branch, half of these files each day
+#                              branch, a quarter of these files each day
 #   # rubies: one              not on a second Ruby: about scripts, or many seeds of plain Ruby
 #   # rubies: all              on a second Ruby by day as well, as folders of SECOND_RUBY are
 #   # in turns: jobs/lib       a third of its tests each day, all when one of these, or the file itself, has changed
@@ -20,6 +20,10 @@ class Selection
 
   # What a second Ruby runs by day: what rests on what CRuby does not promise, or hands to schedulers.
   SECOND_RUBY = %w[cruby scheduler scheduler_io core_ext stock strands].freeze
+
+  # Where nobody knows what has changed, a file that names its inputs runs once in so many days. No share within such a file has
+  # a divisor in common with it, or some of that would have no day.
+  DAYS = 4
 
   # @param path [String] of a test file, or of another one that has tests
   # @return [Array<String>] the files and folders by which it says that it, or more of it, runs
@@ -93,10 +97,10 @@ class Selection
     changed = @changes.among([*inputs, path])
     return if changed.nil? ? has_its_day?(path) : changed.any?
 
-    changed ? "nothing has changed in #{inputs.join(", ")} #{@changes.basis}" : "runs on the next day, and by night"
+    changed ? "nothing has changed in #{inputs.join(", ")} #{@changes.basis}" : "runs on another day, and by night"
   end
 
-  def has_its_day?(path) = (File.basename(path).sum + @day).even?
+  def has_its_day?(path) = ((File.basename(path).sum + @day) % DAYS).zero?
 
   def of_second_ruby?(path) = SECOND_RUBY.any? { |folder| path.include?("runtime/test/#{folder}/") }
 end

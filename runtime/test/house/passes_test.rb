@@ -168,7 +168,7 @@ class PassesTest < Minitest::Test
     refute_includes by_day, "runtime/test/io/bad_input_test.rb"
   end
 
-  # By day a third of their tests.
+  # By day a part of their tests.
   def test_a_server_has_a_pass_of_the_files_that_name_it
     lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil })
       @selection = Selection.new(changes: Data.define { def among(*) = nil }.new, out: File.open(File::NULL, "w"))
@@ -182,8 +182,8 @@ class PassesTest < Minitest::Test
     RUBY
     assert_equal [
       "Not on 15, by their own word: other_test.rb", "Not on pgbouncer, by their own word: some_test.rb other_test.rb",
-      "Postgres on 15 15 1/4 3 all_test.rb some_test.rb", "Postgres on 17 17 1/4 3 all_test.rb some_test.rb other_test.rb",
-      "Postgres on pgbouncer pgbouncer 1/4 3 all_test.rb"
+      "Postgres on 15 15 1/4 5 all_test.rb some_test.rb", "Postgres on 17 17 1/4 5 all_test.rb some_test.rb other_test.rb",
+      "Postgres on pgbouncer pgbouncer 1/4 12 all_test.rb"
     ], lines
   end
 
@@ -200,7 +200,7 @@ class PassesTest < Minitest::Test
     assert_equal ["all, 1 of 1: 3 all, own: 3", "all, 1 of 1: 3 all, own: ", "all, 1 of 1: 3 all, own: "], lines
   end
 
-  # A pass of the matrix, which has half of the tests.
+  # A pass of the matrix, which has a quarter of the tests.
   def test_a_changed_input_has_all_tests_run_in_a_share_of_them
     lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil, "JOBS" => "1" })
       @selection = Selection.new(changes: Data.define { def among(patterns) = patterns & %w[a] }.new, out: File.open(File::NULL, "w"))
@@ -244,7 +244,7 @@ class PassesTest < Minitest::Test
   # What repeats other passes, and only in the short form.
   def test_who_repeats_others_takes_turns_by_the_day
     tasks = %i[epoll gc_stress cross]
-    { nil => nil, "1" => "2" }.each do |short, parts|
+    { nil => nil, "1" => "4" }.each do |short, parts|
       lines = with_rake(<<~RUBY, { "SHORT" => short, "RINGSPUN_NIGHTLY" => nil })
         @selection = Selection.new(changes: Data.define { def among(_patterns) = nil }.new)
         #{tasks}.each do |task|
@@ -255,18 +255,56 @@ class PassesTest < Minitest::Test
       RUBY
       assert_equal ["one in: #{parts}"] * tasks.size, lines.grep(/\Aone in/), short
       assert_equal ["on epoll: #{"5" if short}"], lines.grep(/\Aon epoll/), short
-      assert_equal (short ? tasks.size : 0), lines.grep(/\Aleft out \(runs on the next day, and by night\): half of /).size
+      assert_equal (short ? tasks.size : 0), lines.grep(/\Aleft out \(run on the next days, and by night\): three quarters of /).size
     end
   end
 
   # Whatever share there was around it.
   def test_another_ruby_takes_turns_by_day_alone
-    { nil => "2", "1" => "" }.each do |nightly, expected|
+    { nil => "4", "1" => "" }.each do |nightly, expected|
       lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nightly, "RINGSPUN_ONE_TEST_IN" => "7" })
         define_singleton_method(:run_together) { |*| puts "share: #{ENV["RINGSPUN_ONE_TEST_IN"]}" }
         Rake::Task["test:matrix"].invoke
       RUBY
       assert_equal ["share: #{expected}"], lines.grep(/\Ashare/)
+    end
+  end
+
+  # The bench, Rails, and the engine under sanitizers: a part in the short form, unless what they are about has changed.
+  def test_who_rests_on_others_takes_turns_until_an_input_changes
+    Dir.mktmpdir do |folder|
+      lines = with_rake(<<~RUBY, { "RINGSPUN_NIGHTLY" => nil, "MATRIX" => nil })
+        changed = Data.define(:paths) do
+          def among(patterns) = patterns & paths
+          def basis = "since then"
+        end
+        FileUtils.mkdir_p("\#{folder = #{folder.inspect}}/tmp/setup")
+        FileUtils.touch("\#{folder}/tmp/setup/rails-8.1-\#{RUBY_VERSION}")
+        define_singleton_method(:asan_pass) { |name, files| pass(name, *files) }
+        [[nil, []], ["1", []], ["1", %w[bench jobs/lib http engine]]].each do |short, paths|
+          ENV["SHORT"] = short
+          @selection = Selection.new(changes: changed.new(paths), out: File.open(File::NULL, "w"))
+          bench = TEST_PASSES.fetch(:ruby).call.find { |pass| pass.name == "the bench" }
+          rails = Dir.chdir(folder) { TEST_PASSES.fetch(:rails).call }
+          sanitized = TEST_PASSES.fetch(:sanitize).call.find { |pass| pass.name == "the engine, sanitized" }
+          puts [bench, *rails, sanitized].map { |pass| pass.env.fetch("RINGSPUN_ONE_TEST_IN", "").to_s }.inspect
+        end
+      RUBY
+      assert_equal [["", "", "", ""], %w[3 3 3 4], ["", "", "", ""]].map(&:inspect), lines
+    end
+  end
+
+  # With half of the seeds, unless somebody says how many.
+  def test_by_day_generators_have_half_of_their_seeds
+    { nil => "1/2", "7" => "7" }.each do |said, expected|
+      lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil, "RINGSPUN_SEEDS_TIMES" => said })
+        define_singleton_method(:run_together) { |*| puts "seeds: #{ENV.values_at("SHORT", "RINGSPUN_SEEDS_TIMES")}" }
+        %w[test test:others test:all].each { |name| Rake::Task[name].clear_prerequisites.invoke }
+        ENV["RINGSPUN_NIGHTLY"] = "1"
+        p short, seeds_by_day, fewer_seeds
+      RUBY
+      assert_equal ["seeds: #{["1", expected]}"] * 3, lines.grep(/\Aseeds/)
+      assert_equal ['{"SHORT"=>nil}', "{}", "{}"], lines.last(3)
     end
   end
 
