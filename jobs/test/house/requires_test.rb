@@ -3,6 +3,8 @@
 require "jobs_helper"
 require "support/program"
 
+# inputs: {runtime,jobs}/lib, Gemfile.lock
+
 # What Ruby warns of where files require each other. What programs require has a process of its own, which has nothing before. So
 # has each room; its other files are required one by one after the file that has its name.
 class JobsRequiresTest < Minitest::Test

@@ -220,12 +220,14 @@ class SqliteFileTest < SqliteCase
   # While others write in the same process, a child is never in the middle of something, and ends.
   def test_forks_beside_writers
     storage.stats
-    stop = false
-    writers = Array.new(2) { |number| Thread.new { push("t#{number}") until stop } }
+    turns = Thread::Queue.new
+    writers = Array.new(2) { |number| Thread.new { push("t#{number}") while turns.pop } }
     20.times do |number|
+      10.times { turns << true }
+      Thread.pass until turns.size < 10
       assert_predicate status_of(fork { number.even? ? storage.push([push_of("c")]) : nil }), :success?
     end
-    stop = true
+    turns.clear.close
     writers.each(&:join)
     assert_equal 10, jids(storage.list("default", 0, 1_000_000)).count("c")
     assert_equal [["ok"]], query("PRAGMA integrity_check")

@@ -148,7 +148,7 @@ class SignaturesTest < Minitest::Test
 
   # By day a share of the programs, each day others, for other tests run all of them without RBS in between. All by night, and
   # where one of these has changed.
-  SHARE = ShareOfTheDay.new(3, inputs: %w[README.md docs examples runtime/sig jobs/sig postgres/sig])
+  SHARE = ShareOfTheDay.new(5, inputs: %w[README.md docs examples runtime/sig jobs/sig postgres/sig])
 
   PARTS.times do |part|
     define_method("test_the_guides_and_examples_pass_and_get_what_the_signatures_say_#{part + 1}_of_#{PARTS}") do

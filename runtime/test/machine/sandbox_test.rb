@@ -2,12 +2,16 @@
 
 require "test_helper"
 require "support/seccomp"
+require "support/share_of_the_day"
 require "support/strands"
 
 # Where a sandbox refuses system calls, one by one, from the start or from some moment on: what can be done another way is, the
 # rest is an error where it was called, and nothing ends the process, hangs, or keeps the thread busy.
 class SandboxTest < Minitest::Test
   include Strands
+
+  # By day a third of the calls.
+  SHARE = ShareOfTheDay.new(3, inputs: %w[engine runtime/ext runtime/test/machine/sandbox_test.rb runtime/test/support])
 
   # Which stops of the tour are errors, and no others. Of calls that are not named here it is open.
   ERRORS = {
@@ -144,7 +148,7 @@ class SandboxTest < Minitest::Test
   { "start" => "ENOSYS", "moment" => "EPERM" }.each do |moment, error|
     define_method("test_calls_that_are_answered_#{error}_from_#{moment == "start" ? "the start" : "a moment"}_on".tr(" ", "_")) do
       backend = Ringspun.run { |machine| machine.backend.name }
-      calls = Seccomp::NUMBERS.keys - CRUBYS_OWN - NOT_OURS.fetch(error, []) + TOGETHER
+      calls = SHARE.of(Seccomp::NUMBERS.keys + TOGETHER) - CRUBYS_OWN - NOT_OURS.fetch(error, [])
       reports = reports(error, moment, calls)
       assert_equal calls, reports.keys
       reports.each { |call, lines| assert_survived(call, lines, backend, moment == "start") }

@@ -5,7 +5,7 @@ require "socket"
 require "tmpdir"
 require "support/scheduled"
 
-# What of the language itself has to do with fibers: enumerators, storage, backtraces, autoload, ractors, compilation.
+# What of the language itself has to do with fibers: enumerators, storage, backtraces, autoload, ractors.
 class SchedulerLanguageTest < Minitest::Test
   include Scheduled
 
@@ -209,15 +209,6 @@ class SchedulerLanguageTest < Minitest::Test
     assert_both([true, true, true]) do
       [__FILE__, File::NULL].map { |path| File.open(path) { |file| file.wait_readable.equal?(file) } } <<
         File.open(File::NULL, "w") { |file| file.wait_writable.equal?(file) }
-    end
-  end
-
-  def test_compilation_under_gc_stress
-    assert_both(RubyVM::InstructionSequence) do
-      stress, GC.stress = GC.stress, true
-      RubyVM::InstructionSequence.compile_file(File::NULL).class
-    ensure
-      GC.stress = stress
     end
   end
 
