@@ -209,6 +209,36 @@ class SqliteTroubleTest < SqliteCase
     Waiting.names = nil
   end
 
+  # Holds up those who begin to wait, before they look.
+  module Beginning
+    class << self
+      attr_accessor :begun, :gate
+    end
+
+    def open(...)
+      Beginning.begun&.push(true)
+      Beginning.gate&.pop
+      super
+    end
+  end
+
+  # Else it would have its threads, and the file, until the process ends.
+  def test_who_looks_while_another_thread_closes_the_storage_opens_nothing
+    threads = Thread.list
+    Sqlite.const_get(:Bells).prepend(Beginning)
+    { [] => -> { storage.wait_any(NODE, ["default"], 600) }, false => -> { storage.wait_due(600) } }.each do |nothing, wait|
+      push("a", "b")
+      Beginning.begun, Beginning.gate = Array.new(2) { Thread::Queue.new }
+      waits = Thread.new(&wait)
+      assert Beginning.begun.pop(timeout: SECONDS_MAX), "it does not begin"
+      storage.close
+      Beginning.gate.close
+      assert_equal [nothing, []], [waits.value, Thread.list - threads - [waits]]
+    end
+  ensure
+    Beginning.begun = Beginning.gate = nil
+  end
+
   def test_a_path_that_cannot_be_looked_at_for_want_of_descriptors
     Dir.mkdir("#{folder}/folder")
     error = without_descriptors { assert_raises(Jobs::UnavailableError) { Sqlite.new("#{folder}/folder/jobs.sqlite3") } }

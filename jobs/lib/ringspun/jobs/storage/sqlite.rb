@@ -146,8 +146,7 @@ module Ringspun
           refuse(connection)
           return [] if queues.empty? || !max.positive?
 
-          # What it has done is lost only with the host, and then no job of it is in flight any more.
-          write(nil, durable: false) { |tables| tables.fetch(node, queues, max, limits) }
+          take(engine, node, queues, max, limits)
         end
 
         # (see Storage#wait_any)
@@ -156,10 +155,10 @@ module Ringspun
           return [] unless max.positive?
 
           give_up = steady + seconds
-          with_bell(node, queues) do |bell|
+          with_bell(node, queues, []) do |bell, engine|
             told = nil
             loop do
-              fetched = told == :there ? fetch(node, queues, max, limits: limits) : look(node, queues, max, limits)
+              fetched = told == :there ? take(engine, node, queues, max, limits) : look(engine, node, queues, max, limits)
               left = give_up - steady
               return fetched if fetched.any? || !left.positive? || bell.ended
 
@@ -173,9 +172,9 @@ module Ringspun
         def wait_due(seconds, connection: nil)
           refuse(connection)
           give_up = steady + seconds
-          with_bell(nil, [Bells::DUE]) do |bell|
+          with_bell(nil, [Bells::DUE], false) do |bell, engine|
             loop do
-              return true if read(nil, &:unheard?) && write(nil, durable: false, &:take_unheard)
+              return true if engine.read(&:unheard?) && engine.write(durable: false, &:take_unheard)
 
               left = give_up - steady
               return false if bell.ended || !left.positive?
@@ -243,18 +242,32 @@ module Ringspun
           @engine
         end
 
-        def with_bell(node, names)
-          bells = engine.bells
-          bell = bells.open(node, names)
-          yield bell
+        # A wait has one engine: whoever looks while the storage is closed would open it again with another one.
+        #
+        # @param nothing [Object] the value where the storage was closed, or its threads were killed, before a look
+        # @yieldparam bell [Bells::Bell]
+        # @yieldparam engine [Engine]
+        def with_bell(node, names, nothing)
+          engine = self.engine
+          bell = engine.bells.open(node, names)
+          yield bell, engine
+        rescue UnavailableError
+          raise unless bell && (bell.ended || !engine.usable?)
+
+          nothing
         ensure
-          bells&.close_bell(bell)
+          engine&.bells&.close_bell(bell)
         end
 
-        def look(node, queues, max, limits)
-          return [] unless read(nil) { |tables| tables.anything?(node, queues) }
+        def look(engine, node, queues, max, limits)
+          return [] unless engine.read { |tables| tables.anything?(node, queues) }
 
-          fetch(node, queues, max, limits: limits)
+          take(engine, node, queues, max, limits)
+        end
+
+        # What it has done is lost only with the host, and then no job of it is in flight any more.
+        def take(engine, node, queues, max, limits)
+          engine.write(durable: false) { |tables| tables.fetch(node, queues, max, limits) }
         end
       end
     end
