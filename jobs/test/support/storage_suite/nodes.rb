@@ -3,12 +3,19 @@
 module StorageSuite
   # Leases, what happens without one, and what is told of nodes.
   module Nodes
-    # Its lease has run out, for by the storage's clock a lock that was taken later has.
+    # One whose lease is so long that a test which is held up is no outage, in which the leases of others would stand still.
+    WITNESS = "host:3:cc"
+
+    # Its lease has run out, for by the storage's clock a lock that was taken later has, and a lease was extended after that: what
+    # comes from now on, however late, is no outage that would give it back what was left of its lease.
     def die(node)
+      storage.extend([WITNESS], 60)
       storage.extend([node], 0.001)
       token = "died #{@died = @died.to_i + 1}"
       storage.lock(token, node, 0.002)
       yield_until("its lease has run out") { storage.lock(token, "its heir", 0.001).nil? }
+      storage.extend([WITNESS], 60)
+      storage.leave(WITNESS)
     end
 
     def quarantine = list(Storage::QUARANTINE)
