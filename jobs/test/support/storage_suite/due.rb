@@ -51,15 +51,23 @@ module StorageSuite
       assert told?
     end
 
+    # By the storage's clock, however long that takes.
+    def assert_sleeps_until(time, ...)
+      before = storage.time
+      seconds = storage.due(100, ...)[1]
+      assert_includes (time - storage.time - 0.001)..(time - before + 0.001), seconds
+    end
+
     # Of many who look one wakes for it, and the others when they look again.
     def test_one_sleeps_until_the_next_is_due
-      push("a", delay: 50)
-      assert_in_delta 50, storage.due(100, by: "x")[1], 5
+      began = storage.time
+      push("a", at: began + 500)
+      assert_sleeps_until(began + 500, by: "x")
       assert_equal [nil, nil], [storage.due(100, by: "y")[1], storage.due(100, by: "z")[1]]
-      assert_in_delta 50, storage.due(100, by: "x")[1], 5
-      assert_in_delta 50, storage.due(100)[1], 5
-      push("b", delay: 20)
-      assert_in_delta 20, storage.due(100, by: "y")[1], 5
+      assert_sleeps_until(began + 500, by: "x")
+      assert_sleeps_until(began + 500)
+      push("b", at: began + 200)
+      assert_sleeps_until(began + 200, by: "y")
       assert_equal [nil, nil], [storage.due(100, by: "x")[1], storage.due(100, by: "z")[1]]
     end
 
@@ -67,21 +75,22 @@ module StorageSuite
     def test_another_one_wakes_when_the_first_is_late
       push("a", delay: 0.01) until sleeps_for_it?("x")
       yield_until("it is due") { storage.due(100, by: "y").first == 1 }
-      push("b", delay: 50)
-      assert_in_delta 50, storage.due(100, by: "y")[1], 5
+      push("b", at: later = storage.time + 500)
+      assert_sleeps_until(later, by: "y")
     end
 
     # Where it is due by then, it has been moved.
     def sleeps_for_it?(node) = storage.due(100, by: node).then { |moved, seconds| moved.zero? && seconds }
 
-    # Nobody is told twice of the same.
+    # Nobody is told twice of the same. Their order is that of their times, however late each is pushed.
     def test_what_is_later_than_what_somebody_sleeps_for_wakes_nobody
-      push("a", delay: 2)
+      began = storage.time
+      push("a", at: began + Storage::POLL_SECONDS - 0.2)
       assert told?
       storage.due(100, by: "x")
-      push("b", delay: 3)
+      push("b", at: began + Storage::POLL_SECONDS - 0.1)
       refute told?
-      push("c", delay: 1)
+      push("c", at: began)
       assert told?
     end
   end
