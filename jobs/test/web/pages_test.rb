@@ -249,6 +249,8 @@ class WebPagesTest < WebCase
 
   def test_the_first_page_of_a_list_reads_only_its_own_entries
     200.times { |number| push("j#{number}", at: 5e9 + number) }
+    # The second never passes for which sizes are remembered.
+    web.instance_variable_set(:@sampler, Jobs::Web.const_get(:Sampler).new(clock: -> { 0.0 }) { storage })
     get("/")
     storage.calls.clear
     get("/scheduled")
