@@ -69,28 +69,30 @@ class WebServerTest < RedisCase
     assert_match(/add gem "puma" to the Gemfile/, assert_raises(Jobs::ConfigError) { none.new(nil, "::1", 0) }.message)
   end
 
-  def answer_of(process, uri)
-    Net::HTTP.get_response(uri)
-  rescue Errno::ECONNREFUSED
-    flunk process.log unless process.running?
-    sleep 0.02
-    retry
+  # The port that it has got, as soon as connections to it wait to be accepted.
+  def port_of(process)
+    Patience.poll(40) { process.log[/^port (\d+)$/, 1] || (flunk process.log unless process.running?) } || flunk(process.log)
   end
 
-  # Which would find Puma first here.
+  # Which would find Puma first here. Of two programs that look for a free port by themselves, both could take the same.
   def test_by_rackup
-    port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-    program = <<~RUBY
+    program = <<~'RUBY'
       require "ringspun/jobs/web"
+      $stdout.sync = true
       storage = Ringspun::Jobs::Storage::Memory.new
       by_rackup = Class.new(Ringspun::Jobs::Web.const_get(:Server)) do
         def found?(name) = name == "rackup" && super
-        def handler_of_rackup = Rackup::Handler.get("webrick")
+
+        def handler_of_rackup
+          Class.new(Rackup::Handler.get("webrick")) do
+            def self.run(app, **options) = super { |server| puts "port #{server.listeners.first.addr[1]}" }
+          end
+        end
       end
-      by_rackup.new(Ringspun::Jobs::Web.new(storage:), "127.0.0.1", #{port}).run { |url| puts url }
+      by_rackup.new(Ringspun::Jobs::Web.new(storage:), "127.0.0.1", 0).run { |url| puts url }
     RUBY
     process = opened(Program.ruby(program, bundle: false))
-    assert_equal "200", answer_of(process, URI("http://127.0.0.1:#{port}/")).code
+    assert_equal "200", Net::HTTP.get_response(URI("http://127.0.0.1:#{port_of(process)}/")).code
     assert_predicate process.stop, :success?, process.log
   end
 
