@@ -149,6 +149,18 @@ class ClusterLifeTest < ClusterCase
     assert_match(/event=drained .*connections_cut=0 block_cut=true.*event=ended clean=false/m, program.text)
   end
 
+  # As where the process has had no processor for so long that both come at once.
+  def test_a_block_that_ends_as_the_limit_passes_is_not_cut
+    program = start(<<~RUBY)
+      late = Module.new { def wait(timeout: nil) = super().tap { raise Ringspun::TimeoutError, "late" if timeout } }
+      Ringspun::Cluster::Worker.prepend(Module.new { define_method(:drain) { @change.extend(late) && super() } })
+      cluster(workers: 1, listen: nil, &:wait)
+    RUBY
+    program.ready
+    assert_clean_end(program)
+    assert_match(/event=drained .*block_cut=false/, program.text)
+  end
+
   # Nobody has asked the cluster to end then.
   def test_what_was_cut_before_the_end_says_nothing_of_the_end
     program = start(SLOW.sub("drain: 60", "drain: 0"))
@@ -164,9 +176,10 @@ class ClusterLifeTest < ClusterCase
     client&.close
   end
 
-  # It waits for connections, and sees that they are gone when they were cut.
+  # It waits for connections, and sees that they are gone when they were cut. How long that may take is not the question.
   def test_a_block_that_waits_for_its_servers
     program = start(<<~RUBY)
+      Ringspun::Cluster::Worker.class_eval { remove_const(:BLOCK_SECONDS) && const_set(:BLOCK_SECONDS, 60) }
       cluster(workers: 1, drain: 0) do |worker|
         worker.serve(first_byte: nil) { |stream| stream.write_line("begun") && stream.read(1) }.wait
         Ringspun::Machine.current.sleep(0.001)
@@ -383,11 +396,13 @@ class ClusterLifeTest < ClusterCase
     assert_equal [1, 1], [program.count(/^parent's$/), program.count(/at exit/)]
   end
 
-  # What a worker has made it takes along, and nothing of the parent's.
+  # What a worker has made it takes along, and nothing of the parent's. Pipes have no time here, as where nothing else runs for a
+  # second: files have as long as they need.
   def test_files_of_a_worker
     Dir.mktmpdir do |folder|
       program = start(<<~RUBY)
         require "tempfile"
+        Ringspun::Cluster.const_get(:ChildExit).class_eval { remove_const(:FLUSH_SECONDS) && const_set(:FLUSH_SECONDS, 0) }
         kept = Tempfile.new("parent", #{folder.inspect})
         shared = File.open("#{folder}/shared", "w")
         shared.write("once")

@@ -12,6 +12,7 @@ module Ringspun
     #
     # @api private
     class ChildExit
+      # The time that pipes, sockets and terminals have at the end.
       FLUSH_SECONDS = 1
       private_constant :FLUSH_SECONDS
 
@@ -42,10 +43,12 @@ module Ringspun
 
       private
 
-      # A pipe that is full holds up no other IO, and not the end: Ruby does not wait for it, either.
+      # Files on a disk have as long as they need: what a busy computer has not written by some time would be lost. A pipe that is
+      # full holds up no other IO, and not the end: Ruby does not wait for it, either.
       def flush
-        files, others = own(IO).select { |io| buffers?(io) }.partition { |io| io.is_a?(File) }
-        flushing = [files, *others.map { |io| [io] }].map { |some| Thread.new { some.each { |io| flush_one(io) } } }
+        files, others = own(IO).select { |io| buffers?(io) }.partition { |io| on_disk?(io) }
+        files.each { |io| flush_one(io) }
+        flushing = others.map { |io| Thread.new { flush_one(io) } }
         due = now + FLUSH_SECONDS
         flushing.each { |thread| thread.join([due - now, 0].max) }
       end
@@ -56,6 +59,13 @@ module Ringspun
       def buffers?(io)
         !io.closed? && !io.sync
       rescue IOError # it was never opened
+        false
+      end
+
+      # A FIFO and a terminal are Files as well, and may hold up whoever writes.
+      def on_disk?(io)
+        io.stat.file?
+      rescue SystemCallError # its descriptor is closed
         false
       end
 

@@ -202,7 +202,7 @@ module Ringspun
         @ends = [@ends, now + BLOCK_SECONDS].max if @ends && @servers.any?
         @change.wait(timeout: left) until @block_ended
       rescue TimeoutError
-        cut_block = true
+        cut_block = !@block_ended # it may have ended while this strand was about to run
       ensure
         drained(connections_cut: @servers.sum(&:cut), block_cut: cut_block || false)
         @run.cancel
