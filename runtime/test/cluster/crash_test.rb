@@ -212,46 +212,66 @@ class ClusterCrashTest < ClusterCase
 
   # --- hanging ---
 
+  # No beat is expected of those that come behind the first one, which may have no processor for a second.
+  ONE_HEART = <<~RUBY
+    Ringspun::Cluster.const_get(:Settings).prepend(Module.new { def heartbeat = $hung ? nil : super })
+    hung = ->(*) { $hung = true }
+  RUBY
+
+  # As soon as it is ready, before a beat of its own may be late. It has as long to say where it hangs as that takes.
   def test_a_loop_that_hangs_in_ruby
     program = start(<<~RUBY)
+      #{ONE_HEART}
+      Ringspun::Cluster.const_get(:WorkerProcess).class_eval { remove_const(:ABORT_SECONDS) && const_set(:ABORT_SECONDS, 1000) }
       def endless = loop {}
-      cluster(workers: 1, heartbeat: 1, settle: 0) do |worker|
-        worker.serve { |stream| stream.read_line == "hang" ? endless : stream.write_line("fine") }
+      cluster(workers: 1, heartbeat: 1, settle: 0, on_worker_end: hung) do |worker|
+        worker.serve { |stream| stream.read_line && stream.write_line("fine") }
+        endless if worker.restarts.zero?
       end
     RUBY
     first, = program.ready
-    hanging = connect(program)
-    hanging.puts("hang")
     program.wait_for(/event=hung worker=0 pid=#{first}/)
     program.ready(2)
     assert_equal "fine\n", ask(program)
     assert_match(/in `endless'|in 'Object#endless'/, program.text)
     assert_match(/event=gone .*pid=#{first} status=1 .*killed_for=heartbeat/, program.text)
-    hanging.close
     assert_clean_end(program)
   end
 
   # In C, and its handlers are never run.
   def test_a_worker_that_stands_still_is_killed
-    program = start("cluster(workers: 1, heartbeat: 1, settle: 0)")
+    program = start(<<~RUBY)
+      #{ONE_HEART}
+      cluster(workers: 1, heartbeat: 1, settle: 0, on_worker_end: hung) do |worker|
+        worker.serve { |stream| answer(stream, worker) }
+        Process.kill(:STOP, worker.pid) if worker.restarts.zero?
+      end
+    RUBY
     first, = program.ready
-    program.kill(:STOP, first)
     program.wait_for(/event=gone .*pid=#{first} status=SIGKILL .*killed_for=heartbeat/)
     assert_equal "#{program.ready(2).last} hello\n", ask(program)
     assert_clean_end(program)
   end
 
-  # As Ctrl-Z does. Nobody can have heard a beat meanwhile, and nobody is to blame.
+  # As Ctrl-Z does. Nobody can have heard a beat meanwhile, and nobody is to blame. How long that has taken the test says, by the
+  # parent's clock.
   def test_all_of_them_stand_still
-    program = start("cluster(workers: 1, heartbeat: 1)")
+    path = File.join(Dir.tmpdir, "ringspun-later-#{Process.pid}")
+    program = start(<<~RUBY)
+      Ringspun::Cluster.const_get(:Supervisor).prepend(Module.new { def now = super + (File.exist?(#{path.dump}) ? 1000 : 0) })
+      cluster(workers: 1, heartbeat: 500, on_reload: -> { raise "no" })
+    RUBY
     worker, = program.ready
     program.kill_group(:STOP)
     [program.pid, worker].each { |pid| until_state(pid, "T") }
-    sleep 2.5
+    File.write(path, "")
     program.kill_group(:CONT)
+    2.times { |index| program.kill(:HUP) && program.wait_for(/event=not_reloaded/, count: index + 1) } # it has looked between
     assert_equal "#{worker} hello\n", ask(program)
     assert_clean_end(program)
     assert_match(/event=gone .*pid=#{worker} status=0/, program.text)
+  ensure
+    FileUtils.rm_f(path)
   end
 
   def test_a_worker_that_is_never_ready
