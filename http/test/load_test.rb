@@ -122,7 +122,6 @@ class HTTPLoadTest < ClusterCase
   end
 
   def step(program, random, killed)
-    ready = program.count(/event=ready/)
     pids = program.ready_pids.values
     case random.rand(4)
     when 0
@@ -130,26 +129,38 @@ class HTTPLoadTest < ClusterCase
       program.kill(:HUP)
       program.wait_for(/event=reloaded/, count: reloaded + 1)
     when 1
-      program.kill(:KILL, killed.push(pids.sample(random:)).last)
-      program.ready(ready + 1)
+      replaced(program, killed.push(pids.sample(random:)).last, :KILL)
     when 2
-      program.kill(:TERM, pids.sample(random:))
-      program.ready(ready + 1)
+      replaced(program, pids.sample(random:), :TERM)
     else reload_and_end(program, pids.sample(random:), random.rand(2).zero?, killed)
     end
   end
 
-  # One that is about to be replaced, or has been.
+  # Another one has its place then.
+  def replaced(program, pid, signal)
+    program.kill(signal, pid)
+    program.wait_until { !program.ready_pids.value?(pid) }
+  end
+
+  # One that is about to be replaced, or has been, and may have ended.
   def reload_and_end(program, pid, at_once, killed)
     ends = /event=(reloaded|reload_failed)/
     before = program.count(ends)
     program.kill(:HUP)
-    killed << pid if at_once
-    program.kill(at_once ? :KILL : :TERM, pid)
+    there = there?(program, at_once ? :KILL : :TERM, pid)
+    killed << pid if at_once && there
     program.wait_until do
       gone = program.gone
       program.count(ends) > before && gone.include?(pid) && !program.ready_pids.values.intersect?(gone)
     end
+  end
+
+  # Whether the signal has found it.
+  def there?(program, signal, pid)
+    program.kill(signal, pid)
+    true
+  rescue Errno::ESRCH
+    false
   end
 
   # A client of each kind that had connected, and had not been told yet who serves it, is one of theirs.

@@ -72,8 +72,13 @@ class ClusterCase < Minitest::Test
     # Those that have ended.
     def gone = text.scan(/event=gone worker=\d+ pid=(\d+)/).map { |pid,| pid.to_i }
 
-    # Of each index the one that was ready last.
-    def ready_pids = text.scan(/event=ready worker=(\d+) pid=(\d+)/).to_h { |index, pid| [index.to_i, pid.to_i] }
+    # Of each index the last one that was started and is ready. One that a reload has replaced may be ready behind its successor.
+    def ready_pids
+      said = text
+      ready = said.scan(/event=ready worker=\d+ pid=(\d+)/).flatten
+      started = said.scan(/event=started worker=(\d+) pid=(\d+)/).select { |_, pid| ready.include?(pid) }
+      started.to_h { |index, pid| [index.to_i, pid.to_i] }
+    end
 
     def count(pattern) = text.lines.grep(pattern).size
 
