@@ -199,6 +199,7 @@ class HTTPCommandStartTest < Minitest::Test
         require "pty"
         trap("HUP", "DEFAULT") # nohup may have started the tests
         PTY.open do |master, slave|
+          trap("USR2") { master.close } # before the child says anything; the executable has a handler of its own
           child = fork do
             $stderr.write("session #{Process.setsid}\n")
             File.open(slave.path, File::RDWR).close # takes it as its terminal
@@ -207,7 +208,6 @@ class HTTPCommandStartTest < Minitest::Test
           end
           $stdin.close
           slave.close
-          trap("USR2") { master.close }
           Process.wait(child)
           exit $?.exitstatus || 99
         end
