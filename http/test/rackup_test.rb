@@ -42,10 +42,11 @@ class HTTPRackupTest < Minitest::Test
     Rackup::Handler::Ringspun.run(app, Host: "127.0.0.1", Port: 0, quiet: true) do |server|
       Thread.new do
         idle = server.instance_variable_get(:@idle)
-        Net::HTTP.start("127.0.0.1", server.port) do |client|
-          2.times { |number| client.get("/#{number}") }
+        TCPSocket.open("127.0.0.1", server.port) do |client|
+          client.write(%w[/0 /1].map { |path| "GET #{path} HTTP/1.1\r\nhost: a\r\n\r\n" }.join) # the second is there at once
           sleep(0.05) until idle.size == 1 # must pass
-          client.get("/2")
+          client.write("GET /2 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+          client.read
         end
         Rackup::Handler::Ringspun.shutdown
       end
