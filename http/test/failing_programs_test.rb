@@ -143,10 +143,11 @@ class HTTPFailingProgramsTest < Minitest::Test
 
   # What ends all of them is the server's own; a proxy may send to another one what has no answer.
   def test_a_stop_that_cuts_answers
-    serving(->(_env) { Ringspun::Machine.current.sleep }, lint: false) do |connect, server|
+    inside = Ringspun::Queue.new
+    serving(->(_env) { inside.push(true) && Ringspun::Machine.current.sleep }, lint: false) do |connect, server|
       client = connect.call
       client.get("/slow")
-      Ringspun::Machine.current.yield until server.connections == 1
+      inside.pop
       assert_equal 1, server.stop(within: 0)
       assert_equal "", client.rest
     end
