@@ -159,7 +159,7 @@ class HTTPPlacesTest < Minitest::Test
 
   # Copies of these sockets that have descriptors one behind the other.
   def with_descriptors(sockets)
-    first = 100
+    first = Dir.children("/proc/self/fd").map(&:to_i).max + 1 # those behind it are free
     copies = sockets.each_with_index.map do |socket, at|
       IO.for_fd(socket.fcntl(DUPFD, first + at), autoclose: false)
     end
