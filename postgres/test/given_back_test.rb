@@ -19,7 +19,7 @@ class PostgresGivenBackTest < Minitest::Test
   # In a run there is no mask: it would be that of other strands too.
   WAYS.each do |name, come|
     define_method("test_a_thread_with_a_run_that_is_#{name}_while_it_gives_one_back") do
-      with_pool(max: 1, checkout_timeout: 1) do |pool|
+      with_pool(max: 1) do |pool|
         thread = quiet_thread do
           Ringspun.run { at_call(LANE, :leave_notices, come) { pool.transaction { |t| t.query("select 1") } } }
         end
@@ -32,7 +32,7 @@ class PostgresGivenBackTest < Minitest::Test
 
   # Of a statement that nothing is known of, on a connection that is open. Outside of a run.
   def test_the_main_program_that_something_is_raised_in_at_each_step_of_a_statement
-    with_pool(max: 1, lanes: 1, checkout_timeout: 1) do |pool|
+    with_pool(max: 1, lanes: 1) do |pool|
       pool.session { |session| session.query("select 1") }
       pool.query("select 1")
       (1..).each do |step|
@@ -96,7 +96,7 @@ class PostgresGivenBackTest < Minitest::Test
 
   private
 
-  def ask_aside(pool, way, sql) = pool.connections.__send__(way, 1) { |lane| lane.query(sql, [], 1, false, true) }
+  def ask_aside(pool, way, sql) = pool.connections.__send__(way, nil) { |lane| lane.query(sql, [], nil, false, true) }
 
   def use_and_close(pool, used, machine)
     pool.query("select 1")
