@@ -184,11 +184,12 @@ class PostgresListenTest < Minitest::Test
   def test_a_pool_that_is_closed_ends_its_subscriptions
     with_pool do |pool|
       waiting = quiet_thread { pool.listen("closed", &:pop) }
-      kept = pool.listen("closed")
+      wait_until { audience_of(pool) == 1 }
+      kept = pool.listen("closed") # by now both are admitted
       pool.notify("closed")
       assert_equal "closed", waiting.value.channel
       waiting = quiet_thread { pool.listen("closed", &:pop) }
-      Thread.pass until audience_of(pool) == 2
+      wait_until { audience_of(pool) == 2 }
       pool.close
       assert_raises(Ringspun::ClosedError) { waiting.value }
       assert_equal "closed", kept.pop.channel, "what has come can still be taken"
