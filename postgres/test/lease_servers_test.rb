@@ -61,22 +61,35 @@ class PostgresLeaseServersTest < Minitest::Test
   end
 
   # The server is asked for the type of its parameter first, and the statement would come behind the ROLLBACK, and stay.
+  # It answers when the transaction has ended: what it describes is locked until then.
   def test_an_evaluation_that_asks_for_types_as_its_transaction_ends
-    on_pool(max: 1) do |pool, machine|
+    on_pool(max: 2) do |pool, machine|
       with_table(pool) do |table|
+        holder = machine.spin { hold_table(pool, table) }
+        @begun.pop
         evaluation = nil
         assert_raises(IOError) do
           pool.transaction do |t|
             t.query("select 1")
             evaluation = t.async.execute("insert into #{table} select unnest(coalesce($1, array[7]))", [1])
-            machine.sleep(0)
+            await(machine) { waited_for?(pool, table) }
+            @go_on << true # for another strand, which is no sooner there than the ROLLBACK
             raise IOError
           end
         end
+        holder.await
         assert_match(/this transaction has ended/, assert_raises(Ringspun::UsageError) { evaluation.await_result }.message)
         assert_empty ids(pool, table)
       end
     end
+  end
+
+  def hold_table(pool, table)
+    pool.transaction { |t| t.query("lock table #{table}") && @begun.push(true) && @go_on.pop }
+  end
+
+  def waited_for?(pool, table)
+    pool.query_value("select count(*) from pg_locks where not granted and relation = $1::regclass", table) == 1
   end
 
   SLOW = "select 7 from pg_sleep(0.2)"
