@@ -126,10 +126,13 @@ class PostgresThreadsAskTest < Minitest::Test
   # What has come of a message stays for whoever reads next.
   def test_a_thread_behind_a_strand_that_had_read_a_part
     on_lane do |lane, _, machine|
-      strand = machine.spin { lane.query("select pg_sleep(0.05), repeat('x', 3000000)", [], nil, false, true) }
-      wait_until { lane.pending == 1 }
-      threads = Array.new(3) { |number| quiet_thread { lane.ask("select #{number}, repeat('y', 300000)", [], nil, false) } }
-      wait_until { lane.pending == 4 }
+      strand = threads = nil
+      while_held do
+        strand = machine.spin { lane.query("#{LOCK}, repeat('x', 3000000)", [], nil, false, true) }
+        wait_until { lane.pending == 1 }
+        threads = Array.new(3) { |number| quiet_thread { lane.ask("select #{number}, repeat('y', 300000)", [], nil, false) } }
+        wait_until { lane.pending == 4 }
+      end
       assert_equal 3_000_000, strand.await.rows.first[1].size
       assert_equal [0, 1, 2], threads.map { |thread| thread.value.value }
       assert_idle(lane)
