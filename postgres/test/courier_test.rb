@@ -105,6 +105,7 @@ class PostgresCourierTest < Minitest::Test
         thread.kill
       end
       2.times { quiet_thread { assert_raises(Postgres::Error) { pool.query("select 1 / 0") } }.join } # from now on it is known
+      know_as_quick(pool, "select 1 / 0")
       courier_of(pool).lanes.define_singleton_method(:for_thread) { nil } # or the thread makes its answer itself
       trace.enable(target_thread: thread)
       asking = quiet_thread { pool.query("select 1 / 0") }

@@ -43,7 +43,7 @@ class PostgresInspectorTest < Minitest::Test
   def test_each_of_several_on_one_connection
     on_pool(lanes: 1) do |pool, machine|
       texts = Array.new(3) { |number| "select #{number}, pg_sleep(20607)" }
-      texts.product([0] * 40) { |sql, seconds| pool.config.sharing.histories.note(sql, seconds) }
+      know_as_quick(pool, *texts)
       pool.query("select 1")
       said = waits_for(machine, 3) { |number| pool.query(texts[number]) }
       said.each_with_index { |text, number| assert_includes text, "select #{number}, pg" }
