@@ -145,35 +145,50 @@ class ThreadInterruptTest < Minitest::Test
 
   # --- what comes while nothing can be raised is not lost ---
 
+  # Ends the shielded wait of a strand when its thread has taken what was raised in it.
+  def end_shield(strand, thread)
+    Thread.pass while thread.pending_interrupt?
+    strand.machine.schedule(strand)
+  end
+
   def test_raise_during_a_shield_of_the_root_comes_at_its_end
+    root = nil
     thread, seen = interruptible do |seen, ready|
+      root = machine.running
       machine.spin { ready << true }
-      seen << error_of { shielded { machine.sleep(0.05) } }.class
+      seen << error_of { shielded { machine.park } }.class
       machine.sleep(0)
     end
     thread.raise(Failure)
+    end_shield(root, thread)
     thread.join
     assert_equal [Failure], seen
   end
 
   def test_a_timeout_over_a_shield_is_raised_inside_of_the_timeout
-    assert_equal :inside, (Timeout.timeout(0.01) { error_of { shielded { machine.sleep(0.05) } } && :inside })
+    root, thread, test = machine.running, Thread.current, self
+    thread.define_singleton_method(:raise) { |*error| super(*error).tap { test.end_shield(root, thread) } }
+    assert_equal :inside, (Timeout.timeout(0.01) { error_of { shielded { machine.park } } && :inside }) # must pass
     machine.sleep(0.001)
+  ensure
+    thread.singleton_class.remove_method(:raise)
   end
 
   def shielded(&block) = machine.scope(shield: true, &block)
 
   # Caught by whoever runs the loop, which here is a strand that ends without another wait.
   def test_kill_caught_by_a_strand_that_does_not_wait_again
+    strand = nil
     thread, seen = interruptible do |seen, ready|
       strand = machine.spin do
         machine.spin { ready << true }
-        shielded { machine.sleep(0.05) }
+        shielded { machine.park }
       end
       strand.await
       seen << :alive
     end
     thread.kill
+    end_shield(strand, thread)
     thread.join
     assert_empty seen
   end
@@ -181,19 +196,21 @@ class ThreadInterruptTest < Minitest::Test
   # CRuby would unwind by a number in errinfo, which a scope that fails overwrites.
   def test_kill_during_a_shield_in_which_something_else_is_raised
     assert_child "joined\n", <<~RUBY
-      parked = false
+      root = nil
       thread = Thread.new do
         Thread.current.report_on_exception = false
         machine.scope(shield: true) do
-          parked = true
-          machine.sleep(0.05)
+          root = machine.running
+          machine.park
           machine.scope { raise "x" } rescue nil
         end
         machine.sleep
         puts "lived on"
       end
-      Thread.pass until parked && thread.stop?
+      Thread.pass until root && thread.stop?
       thread.kill
+      Thread.pass while thread.pending_interrupt?
+      root.machine.schedule(root)
       begin
         thread.join
       rescue Ringspun::Cancelled
