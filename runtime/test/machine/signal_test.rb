@@ -322,7 +322,7 @@ class SignalTest < Minitest::Test
   end
 
   def test_a_fork_in_a_handler_while_the_machine_sleeps
-    assert_program "child: Ringspun::ClosedError\nparent: slept\n", <<~RUBY
+    assert_program "child: Ringspun::ClosedError\nparent: woken\n", <<~RUBY
       child = nil
       trap("USR1") { child = fork }
       machine = Ringspun::Machine.current
@@ -332,10 +332,10 @@ class SignalTest < Minitest::Test
         puts "child: \#{error.class}"
         exit!
       end
-      kill_when_asleep("USR1")
-      machine.sleep(0.2)
+      wake_when_killed_asleep("USR1")
+      woken = machine.park
       Process.wait(child)
-      puts "parent: slept"
+      puts "parent: \#{woken}"
       machine.terminate(strand)
     RUBY
   end
@@ -385,12 +385,11 @@ class SignalTest < Minitest::Test
   end
 
   def test_other_signals_while_it_sleeps_run_their_handlers_and_nothing_else
-    assert_program "handled\nslept\n", <<~RUBY
+    assert_program "handled\nwoken\n", <<~RUBY
       trap("USR1") { puts "handled" }
       Ringspun.run do |machine|
-        kill_when_asleep("USR1")
-        machine.sleep(0.3)
-        puts "slept"
+        wake_when_killed_asleep("USR1")
+        puts machine.park
       end
     RUBY
   end
@@ -422,11 +421,10 @@ class SignalTest < Minitest::Test
   end
 
   def test_the_machine_is_refused_in_a_handler_that_runs_while_it_sleeps
-    assert_program "Ringspun::UsageError\nslept\n", <<~RUBY
+    assert_program "Ringspun::UsageError\nwoken\n", <<~RUBY
       trap("USR1") { begin; machine.spin {}; rescue Ringspun::Error => error; puts error.class; end }
-      kill_when_asleep("USR1")
-      machine.sleep(0.3)
-      puts "slept"
+      wake_when_killed_asleep("USR1")
+      puts machine.park
     RUBY
   end
 
@@ -451,8 +449,8 @@ class SignalTest < Minitest::Test
   def test_int_while_the_root_holds_nothing_but_a_shield
     lines = ended_by("INT", <<~RUBY)
       Ringspun.shield do
-        kill_when_asleep("INT")
-        machine.sleep(0.3)
+        wake_when_killed_asleep("INT")
+        machine.park
         puts "finished"
       end
       machine.yield

@@ -81,7 +81,7 @@ class SchedulerHandlerTest < Minitest::Test
         likeness.sleep(0.001)
         puts "time"
       end
-      Ringspun.run { kill_when_asleep("USR1").then { sleep(0.1) } }
+      Ringspun.run { |machine| wake_when_killed_asleep("USR1").then { machine.park } }
       puts "fine"
     RUBY
   end

@@ -9,14 +9,21 @@ module Signals
 
   PRELUDE = <<~'RUBY'
     # Looks when this process has let it, for in spawn, and for the GVL when a thread begins, it sleeps as well. That thread might
-    # wake somebody: without one a wait for ever would be a deadlock.
+    # wake somebody: without one a wait for ever would be a deadlock. Another thread calls the block when the signal is sent.
     def kill_when_asleep(signal)
       status = "/proc/#{$$}/task/#{$$}/status"
       gate, open = IO.pipe
-      waiter = Process.detach(spawn("read _; while [ -e #{status} ] && ! grep -q '^State:.S' #{status}; do :; done; " \
-                                    "kill -#{signal} #{$$}", in: gate))
-      Thread.pass until waiter.stop?
+      waiters = [Process.detach(spawn("read _; while [ -e #{status} ] && ! grep -q '^State:.S' #{status}; do :; done; " \
+                                     "kill -#{signal} #{$$}", in: gate))]
+      waiters << Thread.new { waiters.first.join.then { yield } } if block_given?
+      Thread.pass until waiters.all?(&:stop?)
       [gate, open].each(&:close)
+    end
+
+    # So that the strand which parks is woken by that.
+    def wake_when_killed_asleep(signal)
+      machine, strand = Ringspun::Machine.current.then { |one| [one, one.running] }
+      kill_when_asleep(signal) { machine.schedule(strand, "woken") }
     end
 
     def kill_myself(signal) = Process.kill(signal, $$)
