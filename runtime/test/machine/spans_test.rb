@@ -98,7 +98,7 @@ class SpansTest < Minitest::Test
   # What is no limit, and so not negative. Each row takes all spellings of its number of seconds, and does the same for them.
   SETTINGS = {
     "Scope#extend_deadline seconds" => [5, lambda do |span|
-      machine.scope(deadline: 10) { |scope| scope.extend_deadline(span) || scope.remaining.ceil }
+      on_thread { simulate { machine.scope(deadline: 10) { |scope| scope.extend_deadline(span) || scope.remaining } }.value }
     end],
     "Machine#periodically interval" => [0.001, ->(span) { machine.periodically(span) { break :ran } }],
     "Inspector.watch limit" => [5, ->(span) { Ringspun::Inspector.watch(limit: span, to: StringIO.new).tap(&:stop).limit }],
@@ -165,7 +165,7 @@ class SpansTest < Minitest::Test
       require "ringspun"
       require "timeout"
       def late = yield.inspect rescue $!.class
-      Ringspun.run do |machine|
+      Ringspun::Simulation.run(faults: false) do |machine|
         p machine.sleep(0.001.seconds), Ringspun.wait(-1.second), Ringspun::Queue.new.pop(timeout: 0.001.seconds)
         p late { machine.timeout(0.001.seconds) { machine.sleep } }, late { Timeout.timeout(0.001.seconds) { sleep } }
         p late { machine.scope(deadline: 1.minute) { |scope| scope.extend_deadline(1.minute) || scope.remaining.ceil } }
