@@ -83,8 +83,8 @@ class SchedulerUnblockTest < Minitest::Test
       thread = Thread.new { release.pop }
       answer = undisturbed { thread.value }
       release << :value
-      thread.join
-      sleep(0.001)
+      thread.join # which may be woken first
+      sleep(0.001) until answer.call
       answer.call
     end
   end
