@@ -176,4 +176,16 @@ class PostgresContendedLocksTest < Minitest::Test
       assert_match(/\Afiber_switch/, locks.faults.first)
     end
   end
+
+  def test_a_section_that_closes_a_connection_is_seen
+    on_pool do |pool|
+      lane = pool.session { |session| session.instance_variable_get(:@lane) }
+      locks = ContendedLocks.new(pool, nil, 0)
+      pool.connections.instance_variable_get(:@lock).synchronize { lane.close }
+      assert_match(/\Acall close/, locks.faults.first)
+      seen = locks.faults.size
+      lane.close
+      assert_equal seen, locks.faults.size
+    end
+  end
 end

@@ -9,7 +9,9 @@ class ContendedLocks
   Door = Struct.new(:locks, :lock) do
     def synchronize(&) = locks.enter(lock) { lock.synchronize { locks.inside(&) } }
   end
-  private_constant :Door
+  # To watch the calls of all methods is to walk the heap, whenever a section begins.
+  CLOSE = Ringspun::Postgres.const_get(:Lane).instance_method(:close)
+  private_constant :Door, :CLOSE
 
   # @return [Array<String>]
   attr_reader :faults
@@ -41,13 +43,11 @@ class ContendedLocks
     yield
   end
 
-  def inside
-    watching = TracePoint.new(:fiber_switch, :call) do |point|
-      next unless point.event == :fiber_switch || closes?(point)
-
-      @faults << "#{point.event} #{point.method_id}\n#{caller.first(12).join("\n")}"
-    end
-    watching.enable(target_thread: Thread.current) { yield }
+  def inside(&)
+    thread = Thread.current
+    closing = TracePoint.new(:call) { |point| @faults << told(point) if Thread.current.equal?(thread) }
+    switching = TracePoint.new(:fiber_switch) { |point| @faults << told(point) }
+    closing.enable(target: CLOSE) { switching.enable(target_thread: thread, &) }
   end
 
   # From now on it only watches the sections.
@@ -63,7 +63,7 @@ class ContendedLocks
     part.instance_variable_set(name, Door.new(self, lock))
   end
 
-  def closes?(point) = point.method_id == :close && point.defined_class == Ringspun::Postgres.const_get(:Lane)
+  def told(point) = "#{point.event} #{point.method_id}\n#{caller.first(12).join("\n")}"
 
   # Without a wait of the caller's, which is to be seen to wait for the lock alone.
   def keep(lock)
