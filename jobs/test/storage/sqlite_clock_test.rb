@@ -14,6 +14,11 @@ class SqliteClockTest < SqliteCase
   OTHER = "host:2:bb"
   HOUR = 3600
 
+  def setup
+    super
+    SqliteClock.stop
+  end
+
   def teardown
     SqliteClock.reset
     super
@@ -23,6 +28,7 @@ class SqliteClockTest < SqliteCase
   def both_ways
     [HOUR, -HOUR].each do |step|
       SqliteClock.reset
+      SqliteClock.stop
       yield -> { SqliteClock.step = step }, step
       @storage.close
       FileUtils.remove_entry(@folder)
