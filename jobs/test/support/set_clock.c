@@ -1,5 +1,5 @@
 /* Stands before the C library's clocks: the time of day is wrong by CLOCK_SHIFT_SECONDS, or by the number that the file
- * CLOCK_SHIFT_FILE has now. Clocks that only run on are right. */
+ * CLOCK_SHIFT_FILE has now. With CLOCK_STANDS it stands still but for that. Clocks that only run on are right. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -30,11 +30,26 @@ static time_t shift(void) {
     return seconds ? (time_t)atol(seconds) : 0;
 }
 
-int clock_gettime(clockid_t clock, struct timespec *now) {
+static int right(clockid_t clock, struct timespec *now) {
     static int (*real)(clockid_t, struct timespec *);
     if (!real) real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-    int result = real(clock, now);
-    if (!result && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += shift();
+    return real(clock, now);
+}
+
+/* The second in which the program began, if its time of day stands still, and else zero. It is a whole one: times that are kept
+ * by the millisecond would be rounded up, and lie ahead of a clock that stands. */
+static struct timespec began;
+
+__attribute__((constructor)) static void begin(void) {
+    if (getenv("CLOCK_STANDS")) right(CLOCK_REALTIME, &began);
+    began.tv_nsec = 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int result = right(clock, now);
+    if (result || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)) return result;
+    if (began.tv_sec) *now = began;
+    now->tv_sec += shift();
     return result;
 }
 

@@ -16,8 +16,11 @@ class SetClock
     set(0)
   end
 
+  # @param stands [Boolean] the time of day goes on by {#set} alone
   # @return [Hash{String => String}] the environment of programs that have this clock
-  def env = { "LD_PRELOAD" => SetClock.library, "CLOCK_SHIFT_FILE" => @path }
+  def env(stands: false)
+    { "LD_PRELOAD" => SetClock.library, "CLOCK_SHIFT_FILE" => @path, "CLOCK_STANDS" => ("1" if stands) }.compact
+  end
 
   # @param seconds [Integer]
   def set(seconds) = File.binwrite(@path, [seconds].pack("q"), mode: File.exist?(@path) ? "r+" : "w")
