@@ -518,7 +518,7 @@ class RedisFailureTest < RedisCase
     queues = Array.new(Storage::Redis::CONNECTIONS + 3) { |index| "queue #{index}" }
     3.times do
       Ringspun.run do
-        strand = machine.spin { shared.wait_any(NODE, queues, 2, max: queues.size) }
+        strand = machine.spin { shared.wait_any(NODE, queues, 60, max: queues.size) }
         until_it_waits(queues.size)
         storage.push([push_of(queue: queues.last)])
         assert_equal queues.last(1), strand.await.map(&:queue)
