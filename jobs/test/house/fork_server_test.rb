@@ -89,8 +89,8 @@ class ForkServerTest < Minitest::Test
     Thread.pass until File.exist?(log) && !File.empty?(log)
     server.stop
     sleep 0.001 while File.exist?("/proc/#{pid}/fd") && File.read("/proc/#{pid}/stat").split[2] != "Z"
-  rescue Errno::ENOENT
-    nil # it has ended
+  rescue Errno::ENOENT, Errno::ESRCH
+    nil # it has ended, before or after the file was opened
   ensure
     FileUtils.rm_rf(File.dirname(log))
   end
