@@ -28,7 +28,7 @@ class ScriptedProxyTest < Minitest::Test
     super
   end
 
-  def client(timeout: 20) = RedisClient.new(path: @proxy.path, driver: :ruby, timeout: timeout, reconnect_attempts: 0)
+  def client = RedisClient.new(path: @proxy.path, driver: :ruby, timeout: 20, reconnect_attempts: 0)
 
   # What the next request of a push finds: whether it is answered, and stored.
   def push(*verdict)
@@ -84,8 +84,9 @@ class ScriptedProxyTest < Minitest::Test
   end
 
   def test_what_is_late_arrives_after_its_sender_is_gone
-    impatient = client(timeout: 1)
+    impatient = client
     impatient.call("PING")
+    impatient.timeout = 1 # only now, for nothing may be late before
     @proxy.script([:late])
     assert_raises(RedisClient::ReadTimeoutError) { impatient.call("RPUSH", "list", "x") }
     impatient.close
