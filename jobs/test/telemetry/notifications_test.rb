@@ -81,12 +81,15 @@ class NotificationsTest < Minitest::Test
                   [name["retry"], "default", 3600, ["fail"], nil, "no luck"]].sort_by(&:to_s), events.sort_by(&:to_s)
   end
 
-  # Each has its own, although all run on one thread.
+  # Each has its own, although all run on one thread: the long one begins first, and goes on when the short one has ended.
   def test_the_durations_of_runs_at_the_same_time
     durations = told(<<~RUBY)
       #{LISTEN}
-      BLOCKS["long"] = -> { sleep 0.2 }
-      BLOCKS["short"] = -> { sleep 0.05 }
+      BLOCKS["long"] = lambda do
+        sleep 0.001 while events.empty?
+        sleep 0.1
+      end
+      BLOCKS["short"] = -> { sleep 0.001 }
       Work.perform_async("block", "long")
       Work.perform_async("block", "short")
       events.clear
