@@ -3,7 +3,7 @@
 # Enqueues as an action of a user's does: at once, and in a transaction.
 class TellsController < ApplicationController
   def create
-    Seen << "request"
+    Seen << "request #{Process.pid}"
     Seen.wait # so that each request has a thread of its own
     TellJob.perform_later("#{params[:text]} at once")
     Note.transaction do
