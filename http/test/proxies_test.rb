@@ -67,6 +67,8 @@ class HTTPProxiesTest < Minitest::Test
   HEADERS = { "version_1" => "send-proxy", "version_2" => "send-proxy-v2" }.freeze
   # What a program sees of the connection, and where a look at its health comes from.
   SEEN = %w[REMOTE_ADDR SERVER_NAME SERVER_PORT rack.url_scheme PATH_INFO].freeze
+  # How long it waits for a client that has no processor.
+  SECONDS = 60
   # Addresses of the loopback, each that of a client.
   CLIENTS = %w[127.0.0.2 127.0.0.3].freeze
 
@@ -103,7 +105,7 @@ class HTTPProxiesTest < Minitest::Test
     certificate = { cert: Certificate.certificate, key: Certificate.key } if tls == :here
     told_by_proxies(tls: certificate) do |port, errors|
       pem = pem_file if tls == :there
-      Proxies.before(:haproxy, port, server:, mode:, bind: pem ? "ssl crt #{pem}" : "") do |proxy|
+      Proxies.before(:haproxy, port, server:, mode:, bind: pem ? "ssl crt #{pem}" : "", seconds: SECONDS) do |proxy|
         sockets = CLIENTS.map { |client| connected(proxy, client, tls) }
         3.times do
           answers = sockets.map { |socket| answer(socket) }
@@ -121,7 +123,7 @@ class HTTPProxiesTest < Minitest::Test
     looks = Thread::Queue.new
     told_by_proxies(looks) do |port, errors|
       # inter: a pause between two of them
-      options = { server: "#{word} check check-send-proxy inter 20ms", backend: "option httpchk GET /health" }
+      options = { server: "#{word} check check-send-proxy inter 20ms", backend: "option httpchk GET /health", seconds: SECONDS }
       Proxies.before(:haproxy, port, **options) do |proxy|
         3.times { assert_equal "127.0.0.1 127.0.0.1 #{port} http /health", looks.pop }
         socket = connected(proxy, CLIENTS.first, nil)

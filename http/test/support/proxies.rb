@@ -7,7 +7,7 @@ require "support/patience"
 require "tmpdir"
 
 # Proxies that are started by a test before a server, each on a port of the loopback, in a folder of its own, and ended with it.
-# What a client does not send within a second they do not wait for, so that each connection has an end.
+# What a client does not send within a second they do not wait for, unless they are told to, so that each connection has an end.
 class Proxies
   START_SECONDS = 20
   FOLDERS = [*ENV["PATH"].split(":"), "/usr/sbin", "/usr/local/sbin"].freeze
@@ -125,15 +125,16 @@ class Proxies
 
   # @param bind [String] words for the place where it listens
   # @param server [String] words for the server behind it
-  def haproxy(behind, mode: "http", bind: "", server: "", backend: "")
+  # @param seconds [Integer] how long it waits for a client
+  def haproxy(behind, mode: "http", bind: "", server: "", backend: "", seconds: 1)
     ["-db", "-f", written("haproxy.cfg", <<~TEXT)]
       defaults
         mode #{mode}
         timeout connect 5s
-        timeout client 1s
-        timeout server 10s
-        timeout http-request 1s
-        timeout http-keep-alive 1s
+        timeout client #{seconds}s
+        timeout server #{[10, seconds].max}s
+        timeout http-request #{seconds}s
+        timeout http-keep-alive #{seconds}s
         #{"http-reuse always" if mode == "http"}
       frontend before
         bind 127.0.0.1:#{@port} #{bind}
