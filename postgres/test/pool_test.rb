@@ -449,16 +449,24 @@ class PostgresPoolTest < Minitest::Test
     end
   end
 
-  # What has come meanwhile is read before anybody is told that nothing has.
+  # What has come meanwhile is read before anybody is told that nothing has, and what is given back some looks later counts. The
+  # server is not asked for that, for it might take its time.
   def test_a_process_that_has_stood_still_for_longer_than_checkout_timeout
-    asking = [->(pool, sql) { pool.query_value(sql) }, ->(pool, sql) { pool.session { |session| session.query_value(sql) } }]
-    asking.each do |ask|
+    first = lambda do |pool, sql|
+      pool.connections.use(nil) { |lane| lane.query(sql, [], nil, false, true).value.tap { 3.times { sleep(1e-6) } } }
+    end
+    [[:query_value.to_proc] * 2, [first, ->(pool, sql) { pool.session { |session| session.query_value(sql) } }]].each do |asking|
       on_pool(max: 1, checkout_timeout: 1, pipelining: false) do |pool, machine|
         pool.execute("create sequence stood_still")
-        strands = Array.new(2) { machine.spin { ask.call(pool, "select nextval('stood_still')") } }
-        machine.sleep(0.001) # so that the first is sent
-        Fiber.blocking { stand_still_until_called("stood_still", 1.1) }
-        assert_equal [1, 2], machine.await(strands)
+        while_locked(20_612) do |server|
+          sql = "select nextval('stood_still') from pg_advisory_xact_lock(20612)"
+          strands = [machine.spin { asking.first.call(pool, sql) }]
+          await(machine) { server.exec("select from pg_locks where objid = 20612 and not granted").any? }
+          strands << machine.spin { asking.last.call(pool, sql) }
+          await(machine) { pool.metrics[:waiting] == 1 }
+          Fiber.blocking { stand_still_until_called(server, "stood_still", 1.1) }
+          assert_equal [1, 2], machine.await(strands)
+        end
       ensure
         pool.execute("drop sequence stood_still")
       end
@@ -510,11 +518,18 @@ class PostgresPoolTest < Minitest::Test
 
   def sockets = Leaks.descriptors.fetch("socket", 0)
 
-  # Blocks the thread until the sequence was called, and for some seconds more.
-  def stand_still_until_called(sequence, seconds)
+  # @yieldparam server [PG::Connection] which has the lock
+  def while_locked(lock)
     PG.connect(host: Servers.postgres.folder, user: "ringspun", dbname: "postgres") do |server|
-      Thread.pass until server.exec("select is_called from #{sequence}").getvalue(0, 0) == "t"
+      server.exec("select pg_advisory_lock(#{lock})")
+      yield server
     end
+  end
+
+  # Blocks the thread from when the locks are given back until the sequence was called, and for some seconds more.
+  def stand_still_until_called(server, sequence, seconds)
+    server.exec("select pg_advisory_unlock_all()")
+    Thread.pass until server.exec("select is_called from #{sequence}").getvalue(0, 0) == "t"
     sleep seconds
   end
 
