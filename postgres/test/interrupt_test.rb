@@ -137,24 +137,26 @@ class PostgresInterruptTest < Minitest::Test
     end
   end
 
-  # Ctrl-C in a script or irb, without a run: in whatever it waits for.
+  # Ctrl-C in a script or irb, without a run: in whatever it waits for. The server may still be at a statement of another test.
   def test_a_signal_in_the_main_program
-    answer = ruby_child(<<~'RUBY', File.expand_path("../lib", __dir__), url)
+    own = "select pg_sleep(60), '#{SecureRandom.hex(6)}'"
+    answer = ruby_child(<<~'RUBY', File.expand_path("../lib", __dir__), url, own)
       $LOAD_PATH.unshift(ARGV.shift)
       require "ringspun/postgres"
-      pool, other = Array.new(2) { Ringspun::Postgres::Pool.new(ARGV.first, max: 1, statement_cache: 0) }
-      busy = "select count(*) from pg_stat_activity where query like 'select pg_sleep(60)%' and state = 'active'"
+      url, own = ARGV
+      pool, other = Array.new(2) { Ringspun::Postgres::Pool.new(url, max: 1, statement_cache: 0) }
+      busy = ["select count(*) from pg_stat_activity where query = $1 and state = 'active'", own]
       interrupting = lambda do |&call|
-        Thread.new { sleep(0.001) until other.query_value(busy) == 1; Process.kill(:INT, Process.pid) }
+        Thread.new { sleep(0.001) until other.query_value(*busy) == 1; Process.kill(:INT, Process.pid) }
         call.call
       rescue Interrupt
-        sleep 0.001 until Thread.new { other.query_value(busy) }.value.zero?
+        sleep 0.001 until Thread.new { other.query_value(*busy) }.value.zero?
         puts [pool.query_value("select 1"), pool.session { |session| session.query_value("select 2") }].sum
       end
-      interrupting.call { pool.query("select pg_sleep(60)") }
-      interrupting.call { pool.batch { |batch| batch.query("select pg_sleep(60)") } }
-      interrupting.call { pool.transaction { |t| t.query("select pg_sleep(60)") } }
-      interrupting.call { pool.stream("select pg_sleep(60)") { |_| nil } }
+      interrupting.call { pool.query(own) }
+      interrupting.call { pool.batch { |batch| batch.query(own) } }
+      interrupting.call { pool.transaction { |t| t.query(own) } }
+      interrupting.call { pool.stream(own) { |_| nil } }
       p pool.metrics.values_at(:connections, :idle, :waiting)
       pool.close
       other.close
