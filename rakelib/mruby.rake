@@ -106,9 +106,8 @@ end
 # @param builds [Hash{Array(String, String) => Integer}] a build and a backend => the number of seeds for each generator, where
 #   RINGSPUN_SEEDS does not say it
 def mruby_random_passes(builds)
-  times = Integer(ENV.fetch("RINGSPUN_SEEDS_TIMES", "1"))
   builds.map do |(build, backend), seeds|
-    seeds = ENV.fetch("RINGSPUN_SEEDS", seeds * times).to_s
+    seeds = ENV.fetch("RINGSPUN_SEEDS") { Seeds.part(seeds) }.to_s
     mruby_pass("random programs on mruby, #{build}, on #{backend}", build, MRUBY_RANDOM,
                { "RINGSPUN_BACKEND" => backend, "RINGSPUN_SEEDS" => seeds }, limit: 3600)
   end

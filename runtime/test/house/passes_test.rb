@@ -309,6 +309,25 @@ class PassesTest < Minitest::Test
     end
   end
 
+  def test_random_programs_on_mruby_have_their_part_of_the_seeds
+    { nil => "1000", "1/2" => "500", "10" => "10000" }.each do |times, expected|
+      lines = with_rake(<<~'RUBY', { "RINGSPUN_SEEDS_TIMES" => times, "RINGSPUN_SEEDS" => nil })
+        puts TEST_PASSES.fetch(:mruby_random).call.map { |pass| pass.env.fetch("RINGSPUN_SEEDS") }
+      RUBY
+      assert_equal [expected] * 2, lines
+    end
+  end
+
+  # With the words that it sets for its parts.
+  def test_each_pass_of_a_change_can_be_made
+    lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil })
+      define_singleton_method(:run_passes) { |passes| puts "made: #{passes.map(&:name).uniq.size}" }
+      TEST_PASSES.each_key { |name| Rake::Task["test:#{name}"].clear_prerequisites }
+      Rake::Task["test:all"].clear_prerequisites.invoke
+    RUBY
+    assert_operator lines.last[/\Amade: (\d+)\z/, 1].to_i, :>, 40
+  end
+
   def test_a_bare_debian_is_set_up_again_by_day_where_that_has_changed
     lines = with_rake(<<~'RUBY', { "RINGSPUN_NIGHTLY" => nil })
       changed = Data.define(:paths) { def among(patterns) = paths&.select { |path| path.start_with?(*patterns) } }
