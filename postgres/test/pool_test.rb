@@ -275,7 +275,10 @@ class PostgresPoolTest < Minitest::Test
   def test_connections_of_threads_that_have_ended_are_closed
     before = sockets
     pool = pool(lanes: 1)
-    3.times { Thread.new { Ringspun.run { pool.query("select 1") } }.join }
+    3.times do
+      know_as_quick(pool, "select 1")
+      Thread.new { Ringspun.run { pool.query("select 1") } }.join
+    end
     assert_equal before + 1, sockets # the next thread closes those of the last
     pool.close
     assert_equal before, sockets
