@@ -376,6 +376,7 @@ module StreamReadTests
     on_machine(faults: false) do |machine|
       stream, other = make_stream
       reader = waiting(/recv/) { stream.read_line }
+      machine.yield # its turn begins anew: one that has lasted for long ends where the bytes are sent
       send_all(other, "line\nrest")
       closer = machine.running
       until machine.metrics[:ops_in_flight].zero?
