@@ -107,7 +107,7 @@ desc "The engine's tests and simulation under the address and undefined-behaviou
      "in turns by the day, and few seeds), and values of Postgres and the server of HTTP under the first"
 test_passes(:sanitize, "engine:sanitized", "stress:prove") do
   seeds = ENV["SHORT"] ? 300 : ENV.fetch("SEEDS", 10_000)
-  [programs_pass("the engine, sanitized", "sanitized", env: engine_share("the engine's programs under sanitizers")),
+  [programs_pass("the engine, sanitized", "sanitized", env: in_turns_short("the engine, sanitized", %w[engine], 4)),
    seeds_pass("simulated machines, sanitized", SIMULATION, "sanitized", seeds),
    seeds_pass("io_uring faults, sanitized", URING_FAULTS, "sanitized", seeds),
    asan_pass("Postgres and HTTP under AddressSanitizer",
@@ -115,10 +115,7 @@ test_passes(:sanitize, "engine:sanitized", "stress:prove") do
              ["http/test/server_test.rb"])]
 end
 
-# A quarter of them in the short form, and all after a change in the engine.
-def engine_share(what) = selection.changed(["engine"])&.any? ? one_test_in(nil) : part_of_short(4, what)
-
 desc "The engine's C tests for aarch64, under an emulator that has no io_uring (SHORT=1: a quarter of them, in turns by the day)"
 test_passes(:cross, "engine:aarch64") do
-  [programs_pass("the engine on aarch64", "aarch64", env: engine_share("the engine's programs on aarch64"))]
+  [programs_pass("the engine on aarch64", "aarch64", env: in_turns_short("the engine on aarch64", %w[engine], 4))]
 end

@@ -45,10 +45,11 @@ def fewer_seeds = nightly? ? {} : { "RINGSPUN_SEEDS_TIMES" => "1/4" }
 # runtime/test/support/tests_of_the_day.rb.
 def one_test_in(parts) = { "RINGSPUN_ONE_TEST_IN" => parts&.to_s }
 
-# What is left out of so many parts. A share within a share has no divisor in common with it, or some tests would have no day.
+# Words for what is left out, by the number of parts. A share within a share has no divisor in common with it, or some tests
+# would have no day.
 LEFT_OUT = { 3 => "two thirds", 4 => "three quarters", 5 => "four fifths", 12 => "eleven twelfths" }.freeze
 
-# For a pass that repeats in other circumstances what a change need not wait for: one of so many parts, another each day.
+# For a pass that repeats in other circumstances what a change need not wait for: one part of its tests, another each day.
 def part_of(parts, what)
   return one_test_in(nil) if nightly?
 
@@ -59,13 +60,13 @@ end
 # A task by its own name has all of them.
 def part_of_short(parts, what) = ENV["SHORT"] ? part_of(parts, what) : one_test_in(nil)
 
-# For a pass that repeats on other servers what another runs, and for one whose files say `# in turns: INPUTS`: one of so many
-# parts, unless one of these inputs has changed.
+# For a pass that repeats elsewhere what another runs, and for one whose files say `# in turns: INPUTS`: one part of its tests,
+# unless one of these inputs has changed.
 def in_turns(pass_name, inputs, parts = 3)
   one_test_in(selection.now?("#{LEFT_OUT.fetch(parts)} of #{pass_name}", inputs) ? nil : parts)
 end
 
-# For a pass of which a task by its own name has all.
+# For a pass that has all of its tests in a task by its own name.
 def in_turns_short(...) = ENV["SHORT"] ? in_turns(...) : {}
 
 def for_this_ruby(files) = selection.of(some(files))

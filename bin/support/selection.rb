@@ -21,8 +21,8 @@ class Selection
   # What a second Ruby runs by day: what rests on what CRuby does not promise, or hands to schedulers.
   SECOND_RUBY = %w[cruby scheduler scheduler_io core_ext stock strands].freeze
 
-  # Where nobody knows what has changed, a file that names its inputs runs once in so many days. No share within such a file has
-  # a divisor in common with it, or some of that would have no day.
+  # Where nobody knows what has changed, a file that names its inputs runs once in this number of days. No share within such a
+  # file has a divisor in common with it, or some of that would have no day.
   DAYS = 4
 
   # @param path [String] of a test file, or of another one that has tests

@@ -53,7 +53,7 @@ class LimitsCommandTest < CommandCase
 
   def let_go(line) = call("SADD", "go", line.split(" ", 2).last)
 
-  # Whoever is frozen or cut off while it waits for suspects may be given the job again, which then is taken from it twice.
+  # A worker that is frozen or cut off while it waits for suspects may be given the job again, which then is taken from it twice.
   def all_is_done
     yield_until("all is done") { sleep(0.01) && storage.stats[:in_flight].zero? && storage.stats[:twice].positive? }
     assert_equal %w[a a b c], told.grep(/\Abegun /).map { |line| line.split[1] }

@@ -39,7 +39,7 @@ class SqliteThreadsTest < SqliteCase
     super
   end
 
-  # A thread that waits for jobs by now. Who has waited before may have said so more than once.
+  # A thread that waits for jobs by now. One that has waited before may have said so more than once.
   def waiting
     Waiting.gate = Thread::Queue.new
     thread = Thread.new { storage.wait_any(NODE, ["default"], 600) }

@@ -62,7 +62,7 @@ module Ringspun
         false
       end
 
-      # A FIFO and a terminal are Files as well, and may hold up whoever writes.
+      # A FIFO and a terminal are Files as well, and may hold up a writer.
       def on_disk?(io)
         io.stat.file?
       rescue SystemCallError # its descriptor is closed

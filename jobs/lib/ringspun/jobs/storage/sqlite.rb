@@ -242,7 +242,7 @@ module Ringspun
           @engine
         end
 
-        # A wait has one engine: whoever looks while the storage is closed would open it again with another one.
+        # A wait has one engine: a look that comes while the storage is closed would open it again with another one.
         #
         # @param nothing [Object] the value where the storage was closed, or its threads were killed, before a look
         # @yieldparam bell [Bells::Bell]
